@@ -39,6 +39,11 @@ enum class MatrixUnit {
   emulated_amx
 };
 
+// How sub-groups read blocks of several rows of memory at once, into the operands of xmx16: by
+// cl_intel_subgroup_2d_block_io, or by the extension of older drivers
+// (cl_intel_subgroup_extended_block_read).
+enum class Blocks2d { none, io, extended };
+
 // How a device adds up products of bf16 in f32: AVX512_BF16 (inline assembly), or plain C, for tests on
 // any device.
 enum class Bf16 { none, avx512, emulated };
@@ -62,6 +67,7 @@ struct DeviceTraits {
   bool fp16 = false;               // half arithmetic compiles
   DotProduct dot = DotProduct::none;
   MatrixUnit matrix = MatrixUnit::none;
+  Blocks2d blocks_2d = Blocks2d::none;
   Bf16 bf16 = Bf16::none;
   std::string no_amx;  // why kernels of a CPU may not use AMX
   // The sizes of sub-groups that kernels may ask for, as a sum (8 + 16 + 32), if these shuffle values

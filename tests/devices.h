@@ -62,6 +62,9 @@ inline DeviceTraits intel_gpu(const std::string& kind, unsigned compute_units) {
   traits.matrix = kind == "dg2"                    ? MatrixUnit::xmx8
                   : kind == "pvc" || kind == "bmg" ? MatrixUnit::xmx16
                                                    : MatrixUnit::none;
+  traits.blocks_2d = kind == "pvc"   ? Blocks2d::extended
+                     : kind == "bmg" ? Blocks2d::io
+                                     : Blocks2d::none;
   return traits;
 }
 

@@ -314,6 +314,32 @@ MatrixUnit xmx_of(const DeviceTraits& traits, const std::string& extensions,
   return eight ? MatrixUnit::xmx8 : MatrixUnit::xmx16;
 }
 
+// DeviceTraits::blocks_2d, of devices with such matrix instructions. The functions are called as
+// kernels/common/sub_group_matrix.cl calls them.
+Blocks2d blocks_2d_of(const DeviceTraits& traits, const std::string& extensions,
+                      const cl::Context& context, const cl::Device& device) {
+  if (traits.matrix != MatrixUnit::xmx16) return Blocks2d::none;
+  const std::string start =
+      "#ifndef cl_intel_subgroup_extended_block_read\n"
+      "ushort16 intel_subgroup_block_read_u16_m8k16v2(__global void *, int, int, int, int2);\n"
+      "#endif\n"
+      "__attribute__((intel_reqd_sub_group_size(16)))\n"
+      "__kernel void probe(__global ushort *x) {\n"
+      "  ushort values[16];\n";
+  const std::string end = "  x[get_global_id(0)] = values[9];\n}\n";
+  const std::string io =
+      "  intel_sub_group_2d_block_read_16b_8r16x2c(x, 64, 8, 64, (int2)(0, 0), values);\n";
+  const std::string extended =
+      "  vstore16(intel_subgroup_block_read_u16_m8k16v2(x, 64, 8, 64, (int2)(0, 0)), 0, values);\n";
+  if (has_extension(extensions, "cl_intel_subgroup_2d_block_io") &&
+      compiles(context, device, (start + io + end).c_str()))
+    return Blocks2d::io;
+  if (has_extension(extensions, "cl_intel_subgroup_extended_block_read") &&
+      compiles(context, device, (start + extended + end).c_str()))
+    return Blocks2d::extended;
+  return Blocks2d::none;
+}
+
 }  // namespace
 
 const Devices& devices(const char* cache_folder) {
@@ -425,6 +451,7 @@ DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
   if (traits.vendor == Vendor::intel) {
     traits.sub_groups = sub_groups_of(device, extensions);
     traits.matrix = xmx_of(traits, extensions, context, device);
+    traits.blocks_2d = blocks_2d_of(traits, extensions, context, device);
   }
   if (nvidia && takes(kBarrierPtx)) traits.grid_barrier = GridBarrier::ptx;
   return traits;

@@ -74,8 +74,50 @@ __attribute__((overloadable)) SUMS_OF_PIXELS MAD(OPERAND, int8, SUMS_OF_PIXELS);
 #define MULTIPLY(x, w, sums) MAD(AS_OPERAND(x), w, sums)
 #endif
 
+#if BLOCKS_2D
+// Pixels as rows: so many bytes of so many rows, whose starts are `pitch` bytes apart.
+typedef struct {
+  __global const void* base;
+  int bytes, rows, pitch;
+} FN(Surface);
+#define SURFACE(first, count) \
+  { first, a.in_channels*(int)sizeof(IN_T), count, a.in_w*(int)sizeof(IN_T) }
+#if OLDER_2D && !STAND_IN && !defined(cl_intel_subgroup_extended_block_read)
+// An older compiler does not declare it.
+ushort16 intel_subgroup_block_read_u16_m8k16v2(__global void*, int, int, int, int2);
+#endif
+// Two blocks of each of eight rows, from element i of row `top` on; zeros outside the surface.
+inline ushort16 FN(read_rows)(const FN(Surface) s, int i, int top) {
+#if STAND_IN
+  // Where the instruction would not take the surface, the sums become wrong.
+  const bool valid = (ulong)s.base % 64 == 0 && s.bytes >= 64 && s.bytes % 4 == 0 &&
+                     s.pitch >= s.bytes && s.pitch % 16 == 0 && i % 2 == 0;
+  ushort values[16];
+  for (int v = 0; v < 16; ++v) {
+    const int column = i + v / 8 * LANES + (int)get_sub_group_local_id(), row = top + v % 8;
+    const bool inside = 2 * column < s.bytes && row >= 0 && row < s.rows;
+    values[v] = !valid   ? 0x7777
+                : inside ? ((__global const ushort*)s.base)[row * (s.pitch / 2) + column]
+                         : 0;
+  }
+  return vload16(0, values);
+#elif OLDER_2D
+  return intel_subgroup_block_read_u16_m8k16v2((__global void*)s.base, s.bytes, s.rows, s.pitch,
+                                               (int2)(i, top));
+#else
+  ushort values[16];
+  intel_sub_group_2d_block_read_16b_8r16x2c((__global void*)s.base, s.bytes, s.rows, s.pitch,
+                                            (int2)(i, top), values);
+  return vload16(0, values);
+#endif
+}
+#endif
+
 // The blocks of the pixels of instruction number g.
-#if PIXELS == 1
+#if BLOCKS_2D
+#define BLOCKS_OF_0 x0
+#define BLOCKS_OF_1 x1
+#elif PIXELS == 1
 #define BLOCKS_OF_0 x0
 #elif PIXELS == 2
 #define BLOCKS_OF_0 (PIXELS_OF(ELEMENT))(x0, x1)
@@ -95,7 +137,7 @@ __attribute__((overloadable)) SUMS_OF_PIXELS MAD(OPERAND, int8, SUMS_OF_PIXELS);
   }
 #define STEP(LOAD, n)                \
   {                                  \
-    REPEAT(TILE_P, LOAD)             \
+    REPEAT(LOADS, LOAD)              \
     REPEAT(VECTORS, MULTIPLY_VECTOR) \
     w += 8 * BLOCK;                  \
   }

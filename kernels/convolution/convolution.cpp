@@ -96,7 +96,7 @@ const KernelFamily kSubgroup = tile_family<convolution_problem, subgroup_space, 
 
 const KernelFamily kXmx =
     tile_family<convolution_problem, xmx_space, xmx_heuristic, xmx_plan, xmx_costs>(
-        "conv_xmx", 1, [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
+        "conv_xmx", 2, [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
           if (desc.constants[1].empty()) return "the weights are not constant";
           return reject_xmx(desc, convolution_problem(desc), traits);
         });

@@ -21,6 +21,10 @@
 //   READS                blocks of a pixel that are read at once: 1, 2 or 4; runs are whole steps
 //                        unless it is 1
 //   BLOCKS               pixels are aligned for reads of blocks
+//   BLOCKS_2D            with matrix instructions: a message reads two blocks of each of eight
+//                        pixels. READS is 2 or 4, TILE_P 8 or 16, and a tile lies in one row
+//                        of the output. Pixels outside the input are zeros, and runs are padded
+//                        to whole steps
 //   MERGED               a run is a row of the kernel
 //   REST                 elements at the end of a run that do not fill a block, rounded up to four
 //   POINTWISE            1x1; input and output are each one long row of pixels
@@ -151,32 +155,53 @@
 
 // The input elements of a step, of every pixel at r0, r1, ...
 #define STRIDE (READS * LANES)
+#if BLOCKS_2D
+#define LOADS PRODUCTS  // of eight pixels each
+#define READ_ROWS(g, from) FN(read_rows)(surface, i + from * LANES, top + 8 * g)
+#if READS == 2
+#define LOAD_STEP(g) const ushort16 v##g = READ_ROWS(g, 0);
+#else
+#define LOAD_STEP(g) const ushort16 v##g = READ_ROWS(g, 0), w##g = READ_ROWS(g, 2);
+#endif
+#define X0(g) const ushort8 x##g = v##g.lo;
+#define X1(g) const ushort8 x##g = v##g.hi;
+#define X2(g) const ushort8 x##g = w##g.lo;
+#define X3(g) const ushort8 x##g = w##g.hi;
+#define LOAD_REST(g) const ushort8 x##g = 0;  // never: what is past a pixel is zeros
+#else
+#define LOADS TILE_P
+#define LOAD_REST(p) const ELEMENT x##p = i + lane < elements ? LOAD(r##p + UNIT * (i + lane)) : 0;
 #if READS > 1
 #define LOAD_STEP(p) const CAT(ELEMENT, READS) v##p = READ(READS, BLOCK_T, r##p + UNIT * i);
 #define X0(p) const ELEMENT x##p = v##p.s0;
 #define X1(p) const ELEMENT x##p = v##p.s1;
 #define X2(p) const ELEMENT x##p = v##p.s2;
 #define X3(p) const ELEMENT x##p = v##p.s3;
+#elif BLOCKS
+#define LOAD_STEP(p) const ELEMENT x##p = READ(1, BLOCK_T, r##p + UNIT * i);
+#else
+#define LOAD_STEP(p) const ELEMENT x##p = LOAD(r##p + UNIT * (i + lane));
+#endif
+#endif
+#if READS == 1
+#define STEP_WHOLE(LOAD) STEP(LOAD, LANES)
+#else
 #if READS == 2
 #define STEPS STEP(X0, LANES) STEP(X1, LANES)
 #else
 #define STEPS STEP(X0, LANES) STEP(X1, LANES) STEP(X2, LANES) STEP(X3, LANES)
 #endif
 #define STEP_WHOLE(LOAD) \
-  { REPEAT(TILE_P, LOAD) STEPS }
-#else
-#if BLOCKS
-#define LOAD_STEP(p) const ELEMENT x##p = READ(1, BLOCK_T, r##p + UNIT * i);
-#else
-#define LOAD_STEP(p) const ELEMENT x##p = LOAD(r##p + UNIT * (i + lane));
+  { REPEAT(LOADS, LOAD) STEPS }
 #endif
-#define STEP_WHOLE(LOAD) STEP(LOAD, LANES)
-#endif
-#define LOAD_REST(p) const ELEMENT x##p = i + lane < elements ? LOAD(r##p + UNIT * (i + lane)) : 0;
 
 // Adds the products of a run of n elements, or of this slice of it, and their rows of weights. The
 // last slice has the elements that do not fill a block.
+#if BLOCKS_2D
+#define WHOLE(n) (((n) + STRIDE - 1) / STRIDE * STRIDE)
+#else
 #define WHOLE(n) ((n) / STRIDE * STRIDE)
+#endif
 #define PADDED(n) WEIGHTS(WHOLE(n) + REST)
 #if SLICES > 1
 #define PART_OF_SLICE(n) ((WHOLE(n) / STRIDE + SLICES - 1) / SLICES * STRIDE)
@@ -233,11 +258,19 @@ KERNEL(IN(IN_T, in), IN(W_T, weights), ZEROS START_SUMS OUT(T, out), const FN(Ar
   const int lane_c = (BLOCK_NUMBER - group * a.blocks) * BLOCK + lane;
   __global const IN_T* const start = AT(in) + group * a.in_channels;
   const int block = BLOCK_NUMBER * WEIGHTS(a.depth);  // where its weights begin
-#if !POINTWISE
+#if !POINTWISE && !BLOCKS_2D
 #include "kernels/common/tile_start.cl"
 #endif
   for (int tile = first; tile < last; ++tile) {
+#if BLOCKS_2D && !POINTWISE
+    const int tiles_of_row = (a.ow + TILE_P - 1) / TILE_P, place = min(tile, a.tiles - 1);
+    const int line = place / tiles_of_row, n = line / a.oh, y = line - n * a.oh;
+    const int x = (place - line * tiles_of_row) * TILE_P, left = tile < a.tiles ? a.ow - x : 0;
+#define PLACE_IN_ROW(p) const int n##p = n, y##p = y, x##p = x + p;
+    REPEAT(TILE_P, PLACE_IN_ROW)
+#else
     const int left = a.pixels - tile * TILE_P;
+#endif
 #if !MATRIX
 #define BEGIN_(p, k) SUM acc##p##_##k = 0;
 #define BEGIN(p) REPEAT_WITH(VECTORS, p, BEGIN_)
@@ -247,7 +280,24 @@ KERNEL(IN(IN_T, in), IN(W_T, weights), ZEROS START_SUMS OUT(T, out), const FN(Ar
 #endif
     int w = block;
 
-#if POINTWISE
+#if BLOCKS_2D && POINTWISE
+    const FN(Surface) surface = SURFACE(start, a.pixels);
+    const int top = tile * TILE_P;
+    RUN(a.in_channels / UNIT, LOAD_STEP, LOAD_REST)
+#elif BLOCKS_2D
+    for (int ky = 0; ky < a.kh; ++ky) {
+      const int iy = y * a.sh - a.ph + ky * a.dh;
+      if ((uint)iy < (uint)a.ih) {
+        const FN(Surface) surface = SURFACE(start + (n * a.in_n + iy * a.in_h), a.iw);
+        for (int kx = 0; kx < a.kw; ++kx) {
+          const int top = x - a.pw + kx * a.dw;
+          RUN(a.in_channels / UNIT, LOAD_STEP, LOAD_REST)
+        }
+      } else {
+        w += a.kw * PADDED(a.in_channels / UNIT);
+      }
+    }
+#elif POINTWISE
     // Pixels past the end repeat the last one and are not stored.
 #define POINT(p) \
   __global const IN_T* const r##p = start + min(tile * TILE_P + p, a.pixels - 1) * a.in_w;

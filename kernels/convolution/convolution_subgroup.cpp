@@ -281,8 +281,10 @@ KernelPlan subgroup_launch(const OpDesc& desc, const TileProblem& problem,
   define("STAND_IN", kernel.products == SubgroupProducts::stand_in);
   define("READS", kernel.reads);
   define("BLOCKS", reads_blocks(desc, problem));
+  define("BLOCKS_2D", kernel.blocks_2d != Blocks2d::none);
+  define("OLDER_2D", kernel.blocks_2d == Blocks2d::extended);
   define("MERGED", runs.merged);
-  define("REST", runs.rest());
+  define("REST", kernel.blocks_2d == Blocks2d::none ? runs.rest() : 0);
   plan.launches.push_back(std::move(spec));
   return plan;
 }

@@ -33,6 +33,7 @@ struct SubgroupKernel {
   std::string_view weight;  // the type of the packed weights
   std::function<std::vector<std::byte>()> pack;
   SubgroupProducts products;
+  Blocks2d blocks_2d = Blocks2d::none;
 };
 KernelPlan subgroup_launch(const OpDesc& desc, const TileProblem& problem,
                            const DeviceTraits& traits, const SubgroupKernel& kernel);

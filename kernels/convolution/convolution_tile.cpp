@@ -394,7 +394,7 @@ KernelSpec tile_launch(const char* source, const OpDesc& desc, const TileProblem
                        bool merged, const std::vector<Argument>& constants, KernelPlan& plan,
                        int shares) {
   const ConvShape& s = problem.shape;
-  const int64_t blocks = shape.blocks(s), tiles = ceil_div(s.pixels(), shape.tile_p);
+  const int64_t blocks = shape.blocks(s), tiles = shape.tiles(s);
   const double flops =
       2.0 * static_cast<double>(depth) * shape.tile_p * shape.vector * shape.vectors;
   const int64_t cached = cached_tiles(desc, problem, traits, shape);

@@ -138,9 +138,14 @@ UnitShares share_units(const ConvShape& s, int64_t units, int64_t blocks,
 // x slices of the input channels.
 struct TileShape {
   int vector, vectors, tile_p, lanes, rows, slices;
+  bool in_rows = false;  // a tile lies in one row of the output
   int64_t block() const { return int64_t{vector} * vectors * lanes; }  // output channels
   int64_t blocks(const ConvShape& s) const {                           // of a group
     return (s.out_channels + block() - 1) / block();
+  }
+  int64_t tiles(const ConvShape& s) const {
+    const int64_t row = in_rows ? s.out[2] : s.pixels();
+    return (row + tile_p - 1) / tile_p * (s.pixels() / row);
   }
 };
 

@@ -12,19 +12,24 @@ namespace {
 
 constexpr int kRow = 32;   // bytes of a pixel that an instruction takes
 constexpr int kWords = 8;  // of them
+// A read of rows: two blocks of each of eight pixels.
+constexpr int kRowBlocks = 2, kRowPixels = 8;
 
 struct Point : TileShape {
   int reads;
+  int pixels;  // that a message reads
 
   explicit Point(const TuningPoint& p)
-      : TileShape{1, p["VECTORS"], p["TILE_P"], p["LANES"], p["ROWS"], p["SLICES"]},
-        reads(p["READS"]) {}
-  Point(int l, int vs, int t, int rd, int r, int s) : TileShape{1, vs, t, l, r, s}, reads(rd) {}
+      : Point(p["LANES"], p["VECTORS"], p["TILE_P"], p["READS"], p["PIXELS"], p["ROWS"],
+              p["SLICES"]) {}
+  Point(int l, int vs, int t, int rd, int ps, int r, int s)
+      : TileShape{1, vs, t, l, r, s}, reads(rd), pixels(ps) {}
   TuningPoint tuning() const {
     return {{{"LANES", lanes},
              {"VECTORS", vectors},
              {"TILE_P", tile_p},
              {"READS", reads},
+             {"PIXELS", pixels},
              {"ROWS", rows},
              {"SLICES", slices}}};
   }
@@ -52,8 +57,33 @@ int lanes_of(const DeviceTraits& traits) {
 int64_t channel_bytes(const OpDesc& desc) { return takes_bytes(desc) ? 1 : 2; }
 int64_t unit(const OpDesc& desc, int lanes) { return kRow / lanes / channel_bytes(desc); }
 
-Runs runs_of(const OpDesc& desc, const TileProblem& problem, int lanes) {
-  return subgroup_runs(problem, unit(desc, lanes), lanes, lanes);
+// The runs of a point. A read of rows returns zeros past the end of a pixel.
+Runs runs_of(const OpDesc& desc, const TileProblem& problem, const Point& p) {
+  if (p.pixels == 1) return subgroup_runs(problem, unit(desc, p.lanes), p.lanes, p.lanes);
+  const ConvShape& s = problem.shape;
+  const int step = p.reads * p.lanes;
+  return {false, s.taps(), s.in_channels / unit(desc, p.lanes), step, step};
+}
+
+// True if pixels can be read as rows of a surface, which the device wants to begin at a multiple of 64
+// bytes. The device reads zeros outside of it.
+bool reads_rows(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits) {
+  constexpr int64_t kMost = 1 << 24;  // rows, and bytes from row to row
+  const ConvShape& s = problem.shape;
+  const PixelWalk walk = walk_pixels(desc, problem);
+  const int64_t bytes = channel_bytes(desc);
+  const auto fits = [&](int64_t elements, int64_t size) { return elements * bytes % size == 0; };
+  if (traits.blocks_2d == Blocks2d::none || lanes_of(traits) != 16) return false;
+  if (s.in_channels * bytes < 64 || walk.in.w < s.in_channels || walk.in.w * bytes >= kMost ||
+      s.pixels() >= kMost || s.in[2] >= kMost)
+    return false;
+  if (!fits(desc.inputs[problem.data].offset, 64) || !fits(walk.in.w, 16) ||
+      (s.groups > 1 && !fits(s.in_channels, 64)))
+    return false;
+  if (walk.row) return true;
+  return s.stride[2] == 1 && s.kernel[0] == 1 && s.in[0] == 1 && s.out[0] == 1 &&
+         (s.in[1] == 1 || fits(walk.in.h, 64)) && (s.batch == 1 || fits(walk.in.n, 64)) &&
+         (!takes_bytes(desc) || zero_points(desc)[0] == 0);
 }
 
 // Bytes of a thread's registers: sums, rows of the pixels, weights, addresses, copies of the sums of
@@ -65,7 +95,7 @@ int64_t register_bytes(const Point& p, const OpDesc& desc, const TileProblem& pr
   const int64_t vector = int64_t{4} * p.lanes;  // a word of each lane
   const int64_t sums = vector * p.tile_p * p.vectors, position = p.lanes == 8 ? 168 : 700;
   const int64_t copies = p.tile_p * (7 * p.lanes + 10 * p.reads) +
-                         (row && runs_of(desc, problem, p.lanes).rest() > 0 ? sums : 0) +
+                         (row && runs_of(desc, problem, p).rest() > 0 ? sums : 0) +
                          (p.vectors == 4 && has_several_operands(desc) ? 32 * vector : 0);
   return sums + 2 * kWords * vector + int64_t{kRow} * p.tile_p * p.reads + 16 * p.tile_p + 704 +
          (bytes ? copies : 0) + (row ? 0 : position * p.tile_p) + (p.slices > 1 ? 128 : 0);
@@ -74,38 +104,57 @@ int64_t register_bytes(const Point& p, const OpDesc& desc, const TileProblem& pr
 // Of the 128 registers of a thread, which have as many bytes as 8 or 16 words.
 int64_t all_register_bytes(int lanes) { return int64_t{128} * 4 * lanes; }
 
+bool fits_registers(const Point& p, const OpDesc& desc, const TileProblem& problem) {
+  if (p.pixels == 1) return register_bytes(p, desc, problem) <= all_register_bytes(p.lanes);
+  // By counting: sums, each a register.
+  const bool bytes = takes_bytes(desc);
+  const bool half = (bytes && !walk_pixels(desc, problem).row) || has_several_operands(desc);
+  return p.tile_p * p.vectors <= (bytes ? 32 : 64) / (half ? 2 : 1);
+}
+
+// A tile whose pixels are read as rows lies in one row of the output, unless all pixels are one.
+Point point_for(const OpDesc& desc, const TileProblem& problem, Point point) {
+  point.in_rows = point.pixels > 1 && !walk_pixels(desc, problem).row;
+  return point;
+}
+
 std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
                              const DeviceTraits& traits) {
   const ConvShape& s = problem.shape;
   const int lanes = lanes_of(traits);
-  const Runs runs = runs_of(desc, problem, lanes);
-  const bool bytes = takes_bytes(desc);
+  const bool bytes = takes_bytes(desc), has_surfaces = reads_rows(desc, problem, traits);
   std::vector<Point> points;
+  const auto add = [&](const Point& p) {
+    const Runs runs = runs_of(desc, problem, p);
+    if (p.reads > 1 && p.pixels == 1 &&
+        (runs.merged || !reads_blocks(desc, problem) || runs.length % (p.reads * lanes) != 0))
+      return;
+    if (p.pixels > 1 && runs.padded() - runs.length >= kRowBlocks * lanes)
+      return;  // reads too many
+    if (p.slices > 1 && (bytes || runs.length / (p.reads * lanes) < p.slices)) return;
+    if (p.tile_p > 1 && p.tile_p / 2 >= (p.in_rows ? s.out[2] : s.pixels())) return;
+    const auto items = static_cast<size_t>(lanes * p.rows * p.slices);
+    if (items > traits.max_work_group) return;
+    if (!fits_registers(p, desc, problem)) return;
+    if (p.slices > 1 &&
+        sizeof(float) * items * static_cast<size_t>(p.tile_p * p.vectors) > traits.local_memory)
+      return;
+    points.push_back(p);
+  };
   for (const int vectors : {4, 2, 1}) {
     if (vectors > 1 && s.out_channels <= lanes * vectors / 2) continue;  // half would be empty
-    for (const int tile_p : {16, 8, 4, 1}) {
-      if (tile_p > 1 && tile_p / 2 >= s.pixels()) continue;
-      for (const int reads : {4, 2, 1}) {
-        if (reads > 1 &&
-            (runs.merged || !reads_blocks(desc, problem) || runs.length % (reads * lanes) != 0))
-          continue;
-        for (const int slices : {1, 4}) {
-          if (slices > 1 && (bytes || runs.length / (reads * lanes) < slices)) continue;
-          const int rows = slices > 1 || s.pixels() <= 2 * tile_p ? 1 : 4;
-          const Point p(lanes, vectors, tile_p, reads, rows, slices);
-          const auto items = static_cast<size_t>(lanes * rows * slices);
-          if (items > traits.max_work_group) continue;
-          if (register_bytes(p, desc, problem) > all_register_bytes(lanes)) continue;
-          if (slices > 1 &&
-              sizeof(float) * items * static_cast<size_t>(tile_p * vectors) > traits.local_memory)
-            continue;
-          points.push_back(p);
-        }
+    for (const int tile_p : {16, 8, 4, 1})
+      for (const int slices : {1, 4}) {
+        const int rows = slices > 1 || s.pixels() <= 2 * tile_p ? 1 : 4;
+        if (has_surfaces && tile_p >= kRowPixels)
+          for (const int reads : {4, 2})
+            add(point_for(desc, problem,
+                          {lanes, vectors, tile_p, reads, kRowPixels, rows, slices}));
+        for (const int reads : {4, 2, 1}) add({lanes, vectors, tile_p, reads, 1, rows, slices});
       }
-    }
   }
   // Also where the groups are smaller than any of these.
-  if (points.empty()) points.emplace_back(lanes, 1, 1, 1, 1, 1);
+  if (points.empty()) points.emplace_back(lanes, 1, 1, 1, 1, 1, 1);
   return points;
 }
 
@@ -118,15 +167,17 @@ SubgroupCycles cycles(const OpDesc& desc, const TileProblem& problem, const Poin
   constexpr double kLatency = 200;  // of the messages of a step, which are sent together
   const double cached = p.lanes;    // bytes from the cache to a unit in a cycle
   const ConvShape& s = problem.shape;
-  const Runs runs = runs_of(desc, problem, p.lanes);
+  const Runs runs = runs_of(desc, problem, p);
   const double tile_p = p.tile_p;
-  const auto threads = static_cast<double>(s.groups * p.blocks(s) * p.slices) *
-                       static_cast<double>(ceil_div(s.pixels(), p.tile_p));
+  const auto threads =
+      static_cast<double>(s.groups * p.blocks(s) * p.slices) * static_cast<double>(p.tiles(s));
   // Of a row of the pixels.
   const double steps = static_cast<double>(runs.count * runs.padded()) / (p.lanes * p.slices);
   const double weights = 4.0 * kWords * p.lanes * p.vectors;  // bytes
   const double products = kProduct * tile_p * p.vectors;
-  const double messages = reads_blocks(desc, problem) ? tile_p / p.reads : 2 * tile_p;
+  const double messages = p.pixels > 1                  ? tile_p / (kRowBlocks * p.pixels)
+                          : reads_blocks(desc, problem) ? tile_p / p.reads
+                                                        : 2 * tile_p;
   const double sends = kSend * (messages + weights / kMessage);
   const double wide = p.lanes / 8.0;
   const double own = 100 + (20 + 12 * wide * p.vectors) * tile_p +
@@ -196,7 +247,7 @@ std::string reject_xmx(const OpDesc& desc, const TileProblem& problem, const Dev
   const int64_t part = takes_bytes(desc) ? 4 : unit(desc, lanes);
   if (s.in_channels % part != 0 || !input_aligned(desc, problem, part))
     return "the channels of a pixel are not whole words";
-  if (std::string why = reject_tiling(desc, problem, traits, s.taps() * (s.in_channels + 63));
+  if (std::string why = reject_tiling(desc, problem, traits, s.taps() * (s.in_channels + 127));
       !why.empty())
     return why;
   return reject_tail(desc, 1, problem.axes);
@@ -204,7 +255,7 @@ std::string reject_xmx(const OpDesc& desc, const TileProblem& problem, const Dev
 
 SubgroupCycles xmx_cycles(const OpDesc& desc, const TileProblem& problem,
                           const DeviceTraits& traits, const TuningPoint& point) {
-  return cycles(desc, problem, Point(point), traits);
+  return cycles(desc, problem, point_for(desc, problem, Point(point)), traits);
 }
 
 std::vector<TuningPoint> xmx_space(const OpDesc& desc, const TileProblem& problem,
@@ -226,8 +277,8 @@ TuningPoint xmx_heuristic(const OpDesc& desc, const TileProblem& problem,
 
 KernelPlan xmx_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
                     const TuningPoint& tuning) {
-  const Point point(tuning);
-  const Runs runs = runs_of(desc, problem, point.lanes);
+  const Point point = point_for(desc, problem, Point(tuning));
+  const Runs runs = runs_of(desc, problem, point);
   const auto packed = [weights = problem.weights, s = problem.shape, point, runs,
                        bytes = channel_bytes(desc)] {
     return pack(weights(), s, point, runs, bytes);
@@ -235,7 +286,8 @@ KernelPlan xmx_plan(const OpDesc& desc, const TileProblem& problem, const Device
   return subgroup_launch(
       desc, problem, traits,
       {point, point.reads, runs, "int", packed,
-       is_stand_in(traits) ? SubgroupProducts::stand_in : SubgroupProducts::matrix});
+       is_stand_in(traits) ? SubgroupProducts::stand_in : SubgroupProducts::matrix,
+       point.pixels > 1 ? traits.blocks_2d : Blocks2d::none});
 }
 
 }  // namespace clinfer

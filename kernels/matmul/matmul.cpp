@@ -251,7 +251,7 @@ const KernelFamily kSubgroup =
         });
 
 const KernelFamily kXmx = tile_family<tile_problem, xmx_space, xmx_heuristic, xmx_plan, xmx_costs>(
-    "fc_xmx", 1, [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
+    "fc_xmx", 2, [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
       if (std::string why = reject_weights_of_any(desc); !why.empty()) return why;
       return reject_xmx(desc, tile_problem(desc), traits);
     });

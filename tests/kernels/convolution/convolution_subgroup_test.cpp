@@ -25,6 +25,20 @@ class SubGroups : public testing::Test {
   DeviceTraits traits_;
 };
 
+// Whether one of a family's points has these values.
+bool offers(const std::string& name, const OpDesc& desc, const DeviceTraits& traits,
+            const std::vector<std::pair<const char*, int>>& values) {
+  const auto& families = find_op(desc.type, desc.opset)->families;
+  const auto family = std::find_if(families.begin(), families.end(),
+                                   [&](const KernelFamily* f) { return f->name == name; });
+  if (family == families.end()) throw std::out_of_range("no family " + name);
+  const std::vector<TuningPoint> space = (*family)->space(desc, traits);
+  return std::any_of(space.begin(), space.end(), [&](const TuningPoint& point) {
+    return std::all_of(values.begin(), values.end(),
+                       [&](const auto& value) { return point[value.first] == value.second; });
+  });
+}
+
 // Whole and partial tiles of pixels, vectors of channels and blocks of input channels; strides,
 // dilations, borders; rows of the kernel as runs (3, 24 and 20 channels); groups.
 const ConvolutionCase kCases[] = {
@@ -247,6 +261,94 @@ TEST_P(MatrixSubGroups, ProductsOfBytesAddUpExactly) {
   }
 }
 
+// A stand-in reads the blocks of several pixels at once.
+class RowSubGroups : public SubGroups {
+ protected:
+  void SetUp() override {
+    SubGroups::SetUp();
+    traits_.matrix = MatrixUnit::emulated_xmx16;
+    traits_.blocks_2d = Blocks2d::io;
+    if (traits_.sub_groups != 0 && (traits_.sub_groups & 16) == 0)
+      GTEST_SKIP() << "the device has no sub-groups of 16";
+  }
+  bool reads_rows(const OpDesc& desc) const {
+    return offers(desc.type == "MatMul" ? "fc_xmx" : "conv_xmx", desc, traits_, {{"PIXELS", 8}});
+  }
+};
+
+// Rows of the output that are tiles in whole and in part; borders on all sides, strides of rows,
+// dilations, groups, several images.
+const ConvolutionCase kRows[] = {
+    {"Convolution", {1, 64, 6, 5}, {70, 64, 1, 1}, "1,1", "0,0", "1,1", "77"},
+    {"Convolution", {2, 144, 3, 3}, {20, 144, 1, 1}, "1,1", "0,0", "1,1", "3"},
+    {"Convolution", {1, 64, 7, 19}, {64, 64, 3, 3}, "1,1", "1,1", "1,1"},
+    {"Convolution", {2, 80, 5, 36}, {40, 80, 3, 5}, "2,1", "2,3", "1,1"},
+    {"Convolution", {1, 64, 9, 10}, {32, 64, 3, 3}, "1,1", "2,2", "2,2"},
+    {"Convolution", {1, 128, 4, 9}, {32, 128, 1, 1}, "1,1", "1,1", "1,1"},
+    {"GroupConvolution", {1, 128, 5, 8}, {2, 24, 64, 3, 3}, "1,1", "1,1", "1,1"},
+};
+
+TEST_F(RowSubGroups, Convolutions) {
+  bool view = false;
+  for (const ConvolutionCase& c : kRows) {
+    for (const ElementType type : {ElementType::f16, ElementType::u8}) {
+      std::vector<Tensor> inputs;
+      OpDesc desc = describe(c, type, inputs);
+      if (view) {
+        desc.inputs[0] = with_gaps(desc.inputs[0], 64, 128);
+        desc.outputs[0] = with_gaps(desc.outputs[0], 3, 5);
+      }
+      EXPECT_TRUE(reads_rows(desc));
+      check_op(desc, inputs, type == ElementType::f16 ? kHalf : kExact, &traits_, "conv_xmx");
+    }
+    view = !view;
+  }
+}
+
+TEST_F(RowSubGroups, TailsAndProducts) {
+  std::vector<Tensor> inputs;
+  OpDesc desc = describe(kRows[2], ElementType::f16, inputs);
+  add_functions(desc, inputs);
+  EXPECT_TRUE(reads_rows(desc));
+  check_op(desc, inputs, kHalf, &traits_, "conv_xmx");
+  desc = describe(kRows[2], ElementType::u8, inputs);
+  quantize_output(desc, inputs, 1e-3f, 255);
+  EXPECT_TRUE(reads_rows(desc));
+  check_op(desc, inputs, kOneByte, &traits_, "conv_xmx");
+
+  inputs = {random_tensor({2, 19, 64}, -1, 1, 1), random_tensor({64, 24}, -1, 1, 2)};
+  desc = make_desc("MatMul", 1, {}, inputs, {false, true});
+  desc.inputs[0].type = desc.outputs[0].type = ElementType::f16;
+  EXPECT_TRUE(reads_rows(desc));
+  check_op(desc, inputs, kHalf, &traits_, "fc_xmx");
+  desc = product_of_bytes({33, 64}, inputs);
+  EXPECT_TRUE(reads_rows(desc));
+  check_op(desc, inputs, kExact, &traits_, "fc_xmx");
+}
+
+TEST_F(RowSubGroups, NeedSurfaces) {
+  std::vector<Tensor> inputs;
+  const auto given = [&](const ConvolutionCase& c, ElementType type, int64_t gap, int64_t offset) {
+    OpDesc desc = describe(c, type, inputs);
+    desc.inputs[0] = with_gaps(desc.inputs[0], gap, offset);
+    return reads_rows(desc);
+  };
+  EXPECT_TRUE(given(kRows[2], ElementType::f16, 32, 64));
+  EXPECT_FALSE(given(kRows[2], ElementType::f16, 32, 16));  // where the first begins
+  EXPECT_FALSE(given(kRows[2], ElementType::f16, 8, 64));   // the second row of the input
+  EXPECT_TRUE(given(kRows[0], ElementType::f16, 8, 64));    // all pixels are one surface
+  EXPECT_FALSE(given(kRows[0], ElementType::f16, 4, 64));   // the second pixel
+  EXPECT_FALSE(given(kCases[3], ElementType::u8, 32, 64));  // 32 bytes
+  ConvolutionCase c = kRows[2];
+  c.zero_point = "7";  // which pixels outside have
+  EXPECT_TRUE(given(c, ElementType::f16, 0, 0));
+  EXPECT_FALSE(given(c, ElementType::u8, 0, 0));
+  c.strides = "1,2";
+  EXPECT_FALSE(given(c, ElementType::f16, 0, 0));
+  traits_.blocks_2d = Blocks2d::none;
+  EXPECT_FALSE(given(kRows[2], ElementType::f16, 32, 64));
+}
+
 // The layers whose programs tests/kernels/intel_isa.py compiles and counts.
 class IntelLayers : public testing::Test {
  protected:
@@ -289,20 +391,6 @@ TEST_F(IntelLayers, Product) {
             random_ints(ElementType::i8, {512, 512}, -128, 127, 2)};
   write_bytes(make_desc("MatMul", 1, attributes({{"zero_point", "30"}}), inputs, {false, true}),
               inputs);
-}
-
-// Whether one of a family's points has these values.
-bool offers(const std::string& name, const OpDesc& desc, const DeviceTraits& traits,
-            const std::vector<std::pair<const char*, int>>& values) {
-  const auto& families = find_op(desc.type, desc.opset)->families;
-  const auto family = std::find_if(families.begin(), families.end(),
-                                   [&](const KernelFamily* f) { return f->name == name; });
-  if (family == families.end()) throw std::out_of_range("no family " + name);
-  const std::vector<TuningPoint> space = (*family)->space(desc, traits);
-  return std::any_of(space.begin(), space.end(), [&](const TuningPoint& point) {
-    return std::all_of(values.begin(), values.end(),
-                       [&](const auto& value) { return point[value.first] == value.second; });
-  });
 }
 
 // That the others do not spill, and these do, says the offline compiler (tests/kernels/ocloc).
@@ -443,6 +531,29 @@ TEST(IntelTiles, LeaveRegistersToTails) {
   EXPECT_TRUE(offers_sixteen_sums());
   add_functions(desc, inputs);
   EXPECT_FALSE(offers_sixteen_sums());
+}
+
+TEST(IntelTiles, OfRowsFitTheRegisters) {
+  std::vector<Tensor> inputs;
+  const ConvolutionCase around{"Convolution", {1, 64, 72, 72}, {64, 64, 3, 3}, "1,1", "1,1", "1,1"};
+  OpDesc desc;
+  const auto offers_rows = [&](const char* device, int vectors, int tile_p) {
+    return offers("conv_xmx", desc, intel_gpu(device, 512),
+                  {{"PIXELS", 8}, {"VECTORS", vectors}, {"TILE_P", tile_p}});
+  };
+  desc = describe(around, ElementType::f16, inputs);
+  for (const char* device : {"pvc", "bmg"}) EXPECT_TRUE(offers_rows(device, 4, 16)) << device;
+  EXPECT_FALSE(offers_rows("dg2", 1, 8));
+  add_functions(desc, inputs);
+  EXPECT_FALSE(offers_rows("pvc", 4, 16));
+  EXPECT_TRUE(offers_rows("pvc", 2, 16));
+  desc = describe(around, ElementType::u8, inputs);
+  EXPECT_FALSE(offers_rows("pvc", 2, 16));
+  EXPECT_TRUE(offers_rows("pvc", 2, 8));
+  desc = describe({"Convolution", {1, 64, 72, 72}, {64, 64, 1, 1}, "1,1", "0,0", "1,1"},
+                  ElementType::u8, inputs);
+  EXPECT_FALSE(offers_rows("pvc", 4, 16));
+  EXPECT_TRUE(offers_rows("pvc", 2, 16));
 }
 
 TEST(SubGroupRefusals, SayWhy) {

@@ -45,22 +45,34 @@ bool fits_registers(const Point& p, const OpDesc& desc, const TileProblem& probl
   return traits.sub_groups == 0 || sums + totals + 3 * weights + pixel * p.tile_p < 78;
 }
 
+// Vectors of 16 dot products.
+bool is_wide(const DeviceTraits& traits) {
+  return traits.dot == DotProduct::avx512 ||
+         (traits.dot == DotProduct::pairs && traits.vector_width >= 16);
+}
+
 std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
                              const DeviceTraits& traits) {
   const ConvShape& s = problem.shape;
   std::vector<Point> points;
   if (traits.is_cpu) {
     using Shapes = std::initializer_list<std::array<int, 3>>;
-    static constexpr Shapes kShapes = {{16, 2, 8}, {16, 1, 12}, {16, 4, 6}, {16, 4, 1}, {16, 3, 6},
-                                       {16, 1, 6}, {8, 1, 12},  {8, 2, 6},  {4, 1, 12}, {8, 4, 1}};
-    // Pairs take three more of the 16 registers of AVX2.
+    static constexpr Shapes kShapes512 = {{16, 2, 8}, {16, 1, 12}, {16, 4, 6}, {16, 4, 1},
+                                          {16, 3, 6}, {16, 1, 6},  {8, 1, 12}, {8, 2, 6},
+                                          {4, 1, 12}, {8, 4, 1}};
+    static constexpr Shapes kShapes256 = {{8, 2, 6}, {8, 1, 12}, {4, 1, 12}, {8, 4, 1}};
+    // Pairs take three more of the 16 registers.
     static constexpr Shapes kShapesOfPairs = {{8, 2, 4}, {8, 1, 12}, {4, 1, 12}, {8, 4, 1}};
+    // More channels of a pixel whose bytes take long to come: all of a first layer.
+    static constexpr Shapes kShapesOfRows = {{8, 3, 4}, {8, 4, 2}}, kRowsOfPairs = {{8, 3, 4}};
+    const auto add = [&](const Shapes& shapes) {
+      for (const auto& [vector, vectors, tile_p] : shapes)
+        if (fits_groups(desc, s, vector)) points.emplace_back(vector, vectors, tile_p, 1, 1);
+    };
     const bool pairs = traits.dot == DotProduct::pairs;
-    const bool wide = traits.dot == DotProduct::avx512 || (pairs && traits.vector_width >= 16);
-    const int most = wide ? 16 : 8;
-    for (const auto& [vector, vectors, tile_p] : pairs && !wide ? kShapesOfPairs : kShapes)
-      if (fits_groups(desc, s, vector) && vector <= most)
-        points.emplace_back(vector, vectors, tile_p, 1, 1);
+    const bool wide = is_wide(traits);
+    add(wide ? kShapes512 : pairs ? kShapesOfPairs : kShapes256);
+    if (!wide && row_of_bytes(problem)) add(pairs ? kRowsOfPairs : kShapesOfRows);
   } else {
     for (int vector : {4, 2, 8})
       for (int lanes : {16, 8, 32, 4}) {
@@ -102,7 +114,9 @@ double cpu_cost(const TileProblem& problem, const Point& p, const DeviceTraits& 
   const double registers = std::max(1.0, p.vector / static_cast<double>(traits.vector_width));
   const double sums = p.tile_p * p.vectors * registers;
   const double depth = static_cast<double>(runs_of(problem).depth());
-  const double step = sums + 0.5 * p.tile_p + p.vectors * registers;
+  // Rows of bytes are loaded across pixels and their ends one by one.
+  const double load = row_of_bytes(problem) && !is_wide(traits) ? 3 : 0.5;
+  const double step = sums + load * p.tile_p + p.vectors * registers;
   const bool ragged = s.out_channels % p.vector != 0;  // stored one by one
   const double own = 10 + 6 * sums + (ragged ? 20 : 3) * p.tile_p;
   return tiles * (depth * step * (sums > 26 ? 1.5 : 1) + own);

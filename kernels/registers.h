@@ -1,9 +1,15 @@
-// Registers of Intel's GPUs: a thread has 128.
+// Registers of Intel's GPUs: a thread has 128, and kernels spill that need more (tests/kernels/ocloc).
 #pragma once
 
 #include "kernels/kernel.h"
 
 namespace clinfer {
+
+// Whether a family must leave out points that spill there. The CPU runtime of Intel's has sub-groups
+// as well.
+inline bool has_few_registers(const DeviceTraits& traits) {
+  return !traits.is_cpu && traits.sub_groups != 0;
+}
 
 // GPUs without sub-groups of eight have registers of 64 bytes, others of 32.
 inline bool has_wide_registers(const DeviceTraits& traits) {

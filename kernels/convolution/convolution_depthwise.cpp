@@ -5,6 +5,7 @@
 
 #include "kernels/convolution/convolution_families.h"
 #include "kernels/convolution/convolution_int8.h"
+#include "kernels/registers.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -49,7 +50,6 @@ std::vector<TuningPoint> points(const OpDesc& desc, const DeviceTraits& traits,
                                 std::initializer_list<int> group_sizes) {
   const ConvShape shape = convolution_problem(desc).shape;
   const int64_t channels = shape.groups;
-  // On Intel's GPUs, whose threads have 128 registers, more sums spill (tests/kernels/ocloc).
   const size_t bytes = size_of(desc.inputs[0].type);
   const int most_sums = bytes == 4 || (bytes == 1 && shape.kernel[2] > 3) ? 16 : 32;
   std::vector<TuningPoint> space;
@@ -63,7 +63,7 @@ std::vector<TuningPoint> points(const OpDesc& desc, const DeviceTraits& traits,
         add(vector, tile_p, 1, 1);
         continue;
       }
-      if (traits.sub_groups != 0 && vector * tile_p > most_sums) continue;
+      if (has_few_registers(traits) && vector * tile_p > most_sums) continue;
       for (int lanes : {32, 16, 8, 4, 2, 1})
         if (lanes == 1 || lanes * vector < 2 * channels)
           for (int items : group_sizes)

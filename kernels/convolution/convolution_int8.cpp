@@ -42,7 +42,7 @@ bool fits_registers(const Point& p, const OpDesc& desc, const TileProblem& probl
   const int pixel = walk_pixels(desc, problem).row ? (wide ? 6 : 3)
                     : row_of_bytes(problem)        ? (wide ? 13 : 6)
                                                    : 10;
-  return traits.sub_groups == 0 || sums + totals + 3 * weights + pixel * p.tile_p < 78;
+  return !has_few_registers(traits) || sums + totals + 3 * weights + pixel * p.tile_p < 78;
 }
 
 // Vectors of 16 dot products.

@@ -153,7 +153,7 @@ bool fits_registers(const TileShape& p, bool row, int operands, const DeviceTrai
   const int values = sums + (wide ? 3 : 2) * weights + (row ? (wide ? 3 : 5) : 10) * p.tile_p +
                      (p.slices > 1 ? (wide ? 4 : 16 + 4 * operands) : 0);
   const bool loads_many = !wide && operands > 1 && p.slices * weights >= 64;
-  return traits.sub_groups == 0 || (values < (wide ? 78 : 92) && !loads_many);
+  return !has_few_registers(traits) || (values < (wide ? 78 : 92) && !loads_many);
 }
 
 // Points on a GPU: one tile per work-item. Lanes of a work-group compute neighbouring channels and

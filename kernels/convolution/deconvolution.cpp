@@ -4,6 +4,7 @@
 
 #include "kernels/convolution/convolution_families.h"
 #include "kernels/item_kernel.h"
+#include "kernels/registers.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -130,8 +131,8 @@ std::vector<TuningPoint> tile_space(const OpDesc& desc, const DeviceTraits& trai
   for (int vector : {8, 16, 4, 2, 1}) {
     if (!fits(desc, s, vector) || (vector > 1 && vector / 2 >= channels)) continue;
     for (int tile : {4, 8, 2, 1}) {
-      // Sums and weights for which a work-item of Intel's GPUs lacks registers (tests/kernels/ocloc).
-      if (!traits.is_cpu && traits.sub_groups != 0 && vector * (tile + 1) >= most) continue;
+      // Sums and weights.
+      if (has_few_registers(traits) && vector * (tile + 1) >= most) continue;
       for (int group : {128, 64, 256, 1})
         if (static_cast<size_t>(group) <= traits.max_work_group && traits.is_cpu == (group == 1))
           space.push_back({{{"VECTOR", vector}, {"TILE_P", tile}, {"GROUP", group}}});

@@ -8,6 +8,7 @@
 #include "kernels/arguments.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/kernel.h"
+#include "kernels/registers.h"
 #include "kernels/scalar_functions.h"
 #include "kernels/storage.h"
 #include "kernels/tail.h"
@@ -232,8 +233,7 @@ std::vector<TuningPoint> elementwise_space(const OpDesc& desc, const DeviceTrait
     return points;
   }
   for (int vector : {4, 8, 16}) {
-    // On Intel's GPUs, whose threads have 128 registers, more spill (tests/kernels/ocloc).
-    if (!traits.is_cpu && traits.sub_groups != 0 && vector > 4 &&
+    if (has_few_registers(traits) && vector > 4 &&
         static_cast<size_t>(vector) * program.operands.size() >= 72)
       continue;
     for (int run : {1, 8, 64}) points.push_back(point_of(vector, vector * run));

@@ -9,6 +9,7 @@
 #include "kernels/arguments.h"
 #include "kernels/expand.h"
 #include "kernels/item_kernel.h"
+#include "kernels/registers.h"
 #include "kernels/shape_util.h"
 #include "kernels/storage.h"
 #include "kernels/tail.h"
@@ -204,8 +205,7 @@ std::string reject_tile_pool(const OpDesc& desc, const DeviceTraits&) {
 std::vector<TuningPoint> pool_tile_space(const OpDesc& desc, const DeviceTraits& traits) {
   std::vector<TuningPoint> space =
       row_tile_space(desc.inputs[0].shape[1], traits, {1, 2, 4, 8}, {1, 2, 4, 8});
-  // On Intel's GPUs, whose threads have 128 registers, 64 results spill (tests/kernels/ocloc).
-  if (!traits.is_cpu && traits.sub_groups != 0)
+  if (has_few_registers(traits))
     std::erase_if(space, [](const TuningPoint& p) { return p["VECTOR"] * p["TILE_P"] >= 64; });
   return space;
 }

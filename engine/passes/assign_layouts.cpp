@@ -179,6 +179,19 @@ class Layouts {
     return views ? std::optional(views->front()) : std::nullopt;
   }
 
+  // The layout that a transpose's input must have for its view to be `wanted`.
+  static TensorDesc before_transpose(const Node& transpose, const TensorDesc& wanted) {
+    OpDesc numbered = describe(transpose);
+    std::iota(numbered.inputs[0].strides.begin(), numbered.inputs[0].strides.end(), 0);
+    const Shape from = transpose.def->view(numbered)->front().strides;
+    TensorDesc before = wanted;
+    for (size_t d = 0; d < from.size(); ++d) {
+      before.shape[from[d]] = wanted.shape[d];
+      before.strides[from[d]] = wanted.strides[d];
+    }
+    return before;
+  }
+
   // Dimensions into which those of both shapes can be split; none where their factors cross.
   static std::optional<Shape> split_of_both(const Shape& a, const Shape& b) {
     std::set<int64_t> products{1};
@@ -386,9 +399,9 @@ class Layouts {
     if (root == input) {
       if (memory_order(desc_of(input)) != memory_order(slot)) return false;
       moved = slot;
-    } else if (const auto reshaped = layout_before_reshapes(input, slot)) {
-      if (memory_order(desc_of(root)) != memory_order(*reshaped)) return false;
-      moved = *reshaped;
+    } else if (const auto before = layout_before_views(input, slot)) {
+      if (memory_order(desc_of(root)) != memory_order(*before)) return false;
+      moved = *before;
     } else {
       // A reshaped or transposed view of the whole of its root: the root's block is put where the
       // slot is one block.
@@ -405,10 +418,14 @@ class Layouts {
     return true;
   }
 
-  // The layout that the root must have for its view through reshapes to be `slot`; none: no layout
-  // does.
-  static std::optional<TensorDesc> layout_before_reshapes(Edge edge, TensorDesc slot) {
+  // The layout that the root must have for its view through reshapes and transposes to be `slot`;
+  // none: no layout does.
+  static std::optional<TensorDesc> layout_before_views(Edge edge, TensorDesc slot) {
     for (; edge.node->outputs[edge.port].storage.node; edge = edge.node->inputs[0]) {
+      if (edge.node->is("Transpose")) {
+        slot = before_transpose(*edge.node, slot);
+        continue;
+      }
       const auto from = reshapes(*edge.node) ? input_layout(*edge.node, slot) : std::nullopt;
       if (!from) return {};
       slot = *from;

@@ -3,14 +3,30 @@
 // equal score, a smaller index. Key 0 is no box. PART: keys that are sorted at a time in local
 // memory.
 
+#define BINS (4 * LOCAL)
+
+// Local memory that one part of the work after the other uses.
+typedef union {
+  ulong part[PART];  // SORT
+  struct {           // SELECT
+    int bins[BINS];
+    int sums[2 * LOCAL];
+  } bounds;
+  struct {  // suppress.cl
+    float4 boxes[LOCAL];
+    ulong keys[LOCAL];
+  } near;
+} FN(Space);
+
 // Local memory of a list; WORDS: number of ints for the including source.
 typedef struct {
-  ulong part[PART];
-  float4 near_boxes[32];
-  ulong near_keys[32];
-  uint beats[32];  // bit j of [i]: i would suppress j, which comes later
-  uint beaten;     // suppressed by a box found earlier
+  FN(Space) space;
+  // Of 32 boxes, and of the 32 after them:
+  uint beats[2][32];  // bit j of [i]: i would suppress j, which comes later
+  uint beating[2];    // those that would suppress any of the 32
+  uint beaten[2];     // suppressed by a box found earlier
   int found, count;
+  int bin, above;  // SELECT: the bin in which the bound lies; keys in better bins
   int words[WORDS];
 } FN(List);
 
@@ -60,23 +76,73 @@ int FN(room)(int count) { return count < 2 ? 2 : 1 << (32 - clz(count - 1)); }
       } while (stride >= length);                                                            \
       int first = 0;                                                                         \
       do {                                                                                   \
-        for (int i = item; i < length; i += LOCAL) list->part[i] = (keys)[first + i];        \
+        for (int i = item; i < length; i += LOCAL) list->space.part[i] = (keys)[first + i];  \
         barrier(CLK_LOCAL_MEM_FENCE);                                                        \
         int size = most == length ? 2 : most;                                                \
         stride = min(size, length) / 2;                                                      \
         do {                                                                                 \
-          EXCHANGE(list->part, length, first, size, stride)                                  \
+          EXCHANGE(list->space.part, length, first, size, stride)                            \
           barrier(CLK_LOCAL_MEM_FENCE);                                                      \
           stride /= 2;                                                                       \
           size = stride ? size : 2 * size;                                                   \
           stride = stride ? stride : size / 2;                                               \
         } while (size <= most);                                                              \
-        for (int i = item; i < length; i += LOCAL) (keys)[first + i] = list->part[i];        \
+        for (int i = item; i < length; i += LOCAL) (keys)[first + i] = list->space.part[i];  \
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);                                 \
         first += length;                                                                     \
       } while (first < room);                                                                \
       most *= 2;                                                                             \
     } while (most <= room);                                                                  \
+  }
+
+// Turns `sum` of each work-item into the sum of those up to it. sums: local memory of 2 * LOCAL ints.
+#define SCAN(sums, sum)                                  \
+  {                                                      \
+    int at = 0;                                          \
+    (sums)[item] = sum;                                  \
+    barrier(CLK_LOCAL_MEM_FENCE);                        \
+    for (int step = 1; step < LOCAL; step *= 2) {        \
+      if (item >= step) sum += (sums)[at + item - step]; \
+      at = LOCAL - at;                                   \
+      (sums)[at + item] = sum;                           \
+      barrier(CLK_LOCAL_MEM_FENCE);                      \
+    }                                                    \
+  }
+
+// Raises `bound`, which no key is below, until at most `limit` keys are not below it, but at least
+// `enough` (or all). EACH_KEY(action) applies a statement to each key of the work-item. The keys are
+// counted by bins of their range, best first; the bin in which the bound lies becomes the next
+// range. Scores above 1 are rare: bins divide the range up to 1, and the first one has all above.
+#define SELECT(EACH_KEY, enough, limit, bound)                                                  \
+  {                                                                                             \
+    __local int* const bins = list->space.bounds.bins;                                          \
+    ulong high = ~0ul, end = max(bound, FN(key)(1.0f, 0));                                      \
+    int above = 0, chosen;                                                                      \
+    do {                                                                                        \
+      const int shift = max(0, 64 - (31 - (int)clz(BINS)) - (int)clz(end - bound));             \
+      for (int i = item; i < BINS; i += LOCAL) bins[i] = 0;                                     \
+      barrier(CLK_LOCAL_MEM_FENCE);                                                             \
+      EACH_KEY(if (key >= bound && key <= high)                                                 \
+                   atomic_inc(&bins[BINS - 1 - (int)min((key - bound) >> shift, BINS - 1ul)]);) \
+      barrier(CLK_LOCAL_MEM_FENCE);                                                             \
+      int own = 0, bin = item * (BINS / LOCAL);                                                 \
+      for (int i = 0; i < BINS / LOCAL; ++i) own += bins[bin + i];                              \
+      int sum = own;                                                                            \
+      SCAN(list->space.bounds.sums, sum)                                                        \
+      int before = above + sum - own;                                                           \
+      if (before < (enough) && (before + own >= (enough) || item == LOCAL - 1)) {               \
+        while (bin < BINS - 1 && before + bins[bin] < (enough)) before += bins[bin++];          \
+        list->bin = bin;                                                                        \
+        list->above = before;                                                                   \
+      }                                                                                         \
+      barrier(CLK_LOCAL_MEM_FENCE);                                                             \
+      above = list->above;                                                                      \
+      chosen = above + bins[list->bin];                                                         \
+      if (list->bin > 0) high = bound + ((ulong)(BINS - list->bin) << shift) - 1;               \
+      bound += (ulong)(BINS - 1 - list->bin) << shift;                                          \
+      end = high;                                                                               \
+      barrier(CLK_LOCAL_MEM_FENCE);                                                             \
+    } while (chosen > (limit));                                                                 \
   }
 
 float4 FN(corners)(float2 low, float2 high) { return (float4)(low.x, low.y, high.x, high.y); }

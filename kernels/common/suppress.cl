@@ -1,4 +1,5 @@
-// Processes a sorted list, 32 boxes at a time, and keeps the boxes that no better one suppresses.
+// Processes a sorted list and keeps the boxes that no better one suppresses. LOCAL boxes at a time
+// are computed; 32 of them at a time are compared with those found so far and with each other.
 // The including kernel defines:
 //   list       its local memory
 //   keys       the list, with `listed` keys
@@ -11,39 +12,57 @@
 #define LANES (LOCAL / 32)
 const int candidate = (int)get_local_id(0) / LANES, lane = (int)get_local_id(0) % LANES;
 const int slot = (int)get_local_id(0);
-int found = 0, first = 0;
+__local float4* const near_boxes = list->space.near.boxes;
+__local ulong* const near_keys = list->space.near.keys;
+int found = 0, first = 0, turn = 0;
+if (slot < 32) {
+  list->beats[0][slot] = 0;
+  list->beating[0] = 0;
+  list->beaten[0] = 0;
+}
 do {
-  if (slot < 32) {
-    list->near_keys[slot] = 0;
-    list->near_boxes[slot] = 0.0f;
-    if (first + slot < listed) {
-      list->near_keys[slot] = keys[first + slot];
-      list->near_boxes[slot] = BOX(list->near_keys[slot]);
-    }
-    list->beats[slot] = 0;
-    list->beaten = 0;
+  near_keys[slot] = 0;
+  near_boxes[slot] = 0.0f;
+  if (first + slot < listed) {
+    near_keys[slot] = keys[first + slot];
+    near_boxes[slot] = BOX(near_keys[slot]);
   }
   barrier(CLK_LOCAL_MEM_FENCE);
-  const ulong key = list->near_keys[candidate];
-  const float4 box = list->near_boxes[candidate];
-  bool hit = false;
-  for (int i = lane; i < found; i += LANES) hit |= SUPPRESSES(key, box, keys[i], places[i]);
-  if (hit) atomic_or(&list->beaten, BIT(candidate));
-  for (int i = lane; i < candidate; i += LANES)
-    if (SUPPRESSES(key, box, list->near_keys[i], list->near_boxes[i]))
-      atomic_or(&list->beats[i], BIT(candidate));
-  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-  if (slot < 32) {
-    uint left = ~list->beaten & (uint)(0xffffffff00000000ul >> clamp(listed - first, 0, 32));
-    for (int i = 0; i < 32; ++i) left &= ~(left & BIT(i) ? list->beats[i] : 0);
-    const int place = found + (int)popcount(left & ~(0xffffffffu >> slot));
-    if ((left & BIT(slot)) != 0 && place < most) {
-      keys[place] = list->near_keys[slot];
-      places[place] = list->near_boxes[slot];
+  const int end = min(LOCAL, listed - first);
+  int begin = 0;
+  do {
+    const ulong key = near_keys[begin + candidate];
+    const float4 box = near_boxes[begin + candidate];
+    bool hit = false;
+    for (int i = lane; i < found; i += LANES) hit |= SUPPRESSES(key, box, keys[i], places[i]);
+    if (hit) atomic_or(&list->beaten[turn], BIT(candidate));
+    for (int i = lane; i < candidate; i += LANES)
+      if (SUPPRESSES(key, box, near_keys[begin + i], near_boxes[begin + i])) {
+        atomic_or(&list->beats[turn][i], BIT(candidate));
+        atomic_or(&list->beating[turn], BIT(i));
+      }
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    if (slot < 32) {
+      uint left = ~list->beaten[turn] & (uint)(0xffffffff00000000ul >> clamp(end - begin, 0, 32));
+      for (uint rest = left & list->beating[turn]; rest != 0;) {
+        const int i = (int)clz(rest);
+        left &= ~list->beats[turn][i];
+        rest &= left & ~BIT(i);
+      }
+      const int place = found + (int)popcount(left & ~(0xffffffffu >> slot));
+      if ((left & BIT(slot)) != 0 && place < most) {
+        keys[place] = near_keys[begin + slot];
+        places[place] = near_boxes[begin + slot];
+      }
+      list->found = min(most, found + (int)popcount(left));
+      list->beats[1 - turn][slot] = 0;
+      list->beating[1 - turn] = 0;
+      list->beaten[1 - turn] = 0;
     }
-    list->found = min(most, found + (int)popcount(left));
-  }
-  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-  found = list->found;
-  first += 32;
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    found = list->found;
+    begin += 32;
+    turn = 1 - turn;
+  } while (begin < end && found < most);
+  first += LOCAL;
 } while (first < listed && found < most);

@@ -13,6 +13,7 @@ namespace {
 constexpr size_t kMostLocal = 512;   // more work-items wait longer for each other than they save
 constexpr size_t kBeside = 6 << 10;  // bytes of local memory for other data than keys
 constexpr size_t kLeastPart = 256;   // keys
+constexpr size_t kKeysBeside = 3;    // a work-item's data that take the place of keys, in keys
 constexpr size_t kMostPart = 4096;
 constexpr size_t kMostMemory = 256 << 20;  // bytes
 
@@ -57,7 +58,8 @@ std::string reject_lists(const OpDesc& desc, const DeviceTraits& traits, size_t 
 std::vector<TuningPoint> list_space(const OpDesc&, const DeviceTraits& traits) {
   std::vector<TuningPoint> space;
   for (int local : {64, 128, 256, 512, 1024})
-    if (static_cast<size_t>(local) <= traits.max_work_group) space.push_back({{{"LOCAL", local}}});
+    if (static_cast<size_t>(local) <= std::min(traits.max_work_group, part(traits) / kKeysBeside))
+      space.push_back({{{"LOCAL", local}}});
   return space;
 }
 
@@ -75,7 +77,7 @@ void set_lists(KernelSpec& spec, int64_t groups, const DeviceTraits& traits,
   spec.defines.emplace_back("PART", std::to_string(part(traits)));
   spec.defines.emplace_back("WORDS", std::to_string(words));
   // As FN(List) in common/boxes.cl.
-  spec.shared = (8 * part(traits) + 32 * (16 + 8 + 4) + 3 * 4 + 4 * words + 15) / 16 * 16;
+  spec.shared = (8 * part(traits) + 4 * (2 * 32 + 8 + words) + 15) / 16 * 16;
   spec.local = {local, 1, 1};
   spec.global = {static_cast<size_t>(groups) * local, 1, 1};
 }

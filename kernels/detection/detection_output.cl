@@ -1,7 +1,7 @@
 // DetectionOutput in two launches. The first (MERGE 0) has a work-group for each list: one per
-// class of an image, or one per image if TOGETHER. It collects the candidates, sorts and suppresses
-// them, and leaves the remaining ones at the front of the list. The second (MERGE 1) has one
-// work-group per image: it keeps the best of the image's lists and writes them by label. Defines:
+// class of an image, or one per image if TOGETHER. It collects the best candidates, sorts and
+// suppresses them, and leaves the remaining ones at the front of the list. The second (MERGE 1) has
+// one work-group per image: it keeps the best of the image's lists and writes them by label. Defines:
 //   T, BOX_T, SCORE_T, PRIOR_T, OBJECT_T, FIRST_T  storage types
 //   CODE        0 corner, 1 centre and size, 2 corner in sizes
 //   VARIANCES   variances follow the priors
@@ -63,8 +63,12 @@ bool FN(suppresses)(ulong key, float4 b, ulong better_key, float4 better, const 
   const float width = MIN(b.z, better.z) - MAX(b.x, better.x);
   const float height = MIN(b.w, better.w) - MAX(b.y, better.y);
   const float shared = MAX(width, 0.0f) * MAX(height, 0.0f);
-  const bool overlaps = FN(quotient)(shared, FN(area)(b) + FN(area)(better) - shared) > a->overlap;
-  return overlaps && (!TOGETHER || FN(index)(key) / a->priors == FN(index)(better_key) / a->priors);
+  const float both = FN(area)(b) + FN(area)(better) - shared;
+  // A quotient exceeds the overlap only if its rounded product with `both` does not exceed `shared`;
+  // most boxes need no division.
+  if (a->overlap >= 0 && !(shared >= a->overlap * both)) return false;
+  return FN(quotient)(shared, both) > a->overlap &&
+         (!TOGETHER || FN(index)(key) / a->priors == FN(index)(better_key) / a->priors);
 }
 
 #if OBJECTNESS
@@ -74,20 +78,84 @@ bool FN(suppresses)(ulong key, float4 b, ulong better_key, float4 better, const 
 #endif
 #define SUPPRESSES(key, box, better_key, better) FN(suppresses)(key, box, better_key, better, &a)
 
+// The key of a prior of a list, or 0 if it is no candidate; the pointers are those of its image.
+ulong FN(candidate)(int p, int label, __global const SCORE_T* scores,
+#if OBJECTNESS
+                    __global const OBJECT_T* objects,
+#endif
+                    const FN(Args) * a) {
+#if OBJECTNESS
+  // A prior that is not an object is background with certainty.
+  const bool is_object = !(LOADV(OBJECT_T, 1, objects + (2 * p + 1) * a->object_i) < a->objectness);
+#define SCORE(c)                                                                            \
+  (is_object              ? LOADV(SCORE_T, 1, scores + (p * a->classes + (c)) * a->score_i) \
+   : (c) == a->background ? 1.0f                                                            \
+                          : 0.0f)
+#else
+#define SCORE(c) LOADV(SCORE_T, 1, scores + (p * a->classes + (c)) * a->score_i)
+#endif
+#if TOGETHER
+  float best = -1;
+  int best_label = 0;
+  for (int c = 1; c < a->classes; ++c) {
+    const float score = SCORE(c);
+    best_label = score > best ? c : best_label;
+    best = score > best ? score : best;
+  }
+  return best_label > 0 && best >= a->confidence ? FN(key)(best, best_label * a->priors + p) : 0;
+#else
+  const float score = SCORE(label);
+  return score > a->confidence ? FN(key)(score, label * a->priors + p) : 0;
+#endif
+}
+
+#if OBJECTNESS
+#define CANDIDATE(p) FN(candidate)(p, label, scores, objects, &a)
+#else
+#define CANDIDATE(p) FN(candidate)(p, label, scores, &a)
+#endif
+// Several are loaded before the first one is used.
+#define AHEAD (TOGETHER ? 1 : 8)
+#define EACH_CANDIDATE(action)                                         \
+  for (int begin = item; begin < candidates; begin += AHEAD * LOCAL) { \
+    ulong ahead[AHEAD];                                                \
+    _Pragma("unroll") for (int i = 0; i < AHEAD; ++i) {                \
+      const int p = begin + i * LOCAL;                                 \
+      ahead[i] = p < candidates ? CANDIDATE(p) : 0;                    \
+    }                                                                  \
+    _Pragma("unroll") for (int i = 0; i < AHEAD; ++i) {                \
+      const ulong key = ahead[i];                                      \
+      if (key != 0) {                                                  \
+        action                                                         \
+      }                                                                \
+    }                                                                  \
+  }
+
+// The keys of all lists of the image.
+#define EACH_FOUND(action)                                                                  \
+  for (int other = n * a.lists + item / 16; other < (n + 1) * a.lists; other += LOCAL / 16) \
+    for (int i = item % 16; i < counts[other]; i += 16) {                                   \
+      const ulong key = (AT(work) + other * a.room)[i];                                     \
+      action                                                                                \
+    }
+
+// Writes a row of the output.
+void FN(store)(__global T* to, int n, ulong key, float4 box, const FN(Args) * a) {
+  STOREV(T, 1, (float)n, to);
+  STOREV(T, 1, (float)(FN(index)(key) / a->priors - TOGETHER), to + 1);
+  STOREV(T, 1, FN(score)(key), to + 2);
+  STOREV(T, 4, CLIP_AFTER ? FN(clipped)(box) : box, to + 3);
+}
+
 WORK_GROUP(LOCAL, 1, 1)
 KERNEL(IN(BOX_T, locations), IN(SCORE_T, confidences), IN(PRIOR_T, prior_boxes),
 #if OBJECTNESS
-       IN(OBJECT_T, objects), IN(FIRST_T, first_locations),
+       IN(OBJECT_T, all_objects), IN(FIRST_T, first_locations),
 #endif
        OUT(T, out), OUT(ulong, work), const FN(Args) a) {
   SHARED(FN(List), list, 1);
   const int item = (int)get_local_id(0), group = (int)get_group_id(0);
   const int n = MERGE ? group : group / a.lists;
-  __global const BOX_T* const boxes = AT(locations) + n * a.box_n;
-  __global const PRIOR_T* const priors = AT(prior_boxes) + n * a.prior_n;
-#if OBJECTNESS
-  __global const FIRST_T* const first_boxes = AT(first_locations) + n * a.first_n;
-#endif
   __global int* const counts = (__global int*)(AT(work) + a.counts);
 
 #if !MERGE
@@ -100,46 +168,28 @@ KERNEL(IN(BOX_T, locations), IN(SCORE_T, confidences), IN(PRIOR_T, prior_boxes),
   *ends = a.priors;
   list->count = 0;
   barrier(CLK_LOCAL_MEM_FENCE);
+  __global const PRIOR_T* const priors = AT(prior_boxes) + n * a.prior_n;
 #if !NORMALIZED
   for (int p = item; p < a.priors; p += LOCAL)  // a box of image -1 ends the list
     if (LOADV(PRIOR_T, 1, priors + p * 5 * a.prior_i) == -1) atomic_min(ends, p);
   barrier(CLK_LOCAL_MEM_FENCE);
 #endif
   __global const SCORE_T* const scores = AT(confidences) + n * a.score_n;
-  __global ulong* const keys = AT(work) + group * a.room;
-  const int candidates = !TOGETHER && label == a.background ? 0 : *ends;
-  for (int p = item; p < candidates; p += LOCAL) {
 #if OBJECTNESS
-    // A prior that is not an object is background with certainty.
-    const bool is_object = !(
-        LOADV(OBJECT_T, 1, AT(objects) + n * a.object_n + (2 * p + 1) * a.object_i) < a.objectness);
-#define SCORE(c)                                                                         \
-  (is_object             ? LOADV(SCORE_T, 1, scores + (p * a.classes + (c)) * a.score_i) \
-   : (c) == a.background ? 1.0f                                                          \
-                         : 0.0f)
-#else
-#define SCORE(c) LOADV(SCORE_T, 1, scores + (p * a.classes + (c)) * a.score_i)
+  __global const OBJECT_T* const objects = AT(all_objects) + n * a.object_n;
+  __global const FIRST_T* const first_boxes = AT(first_locations) + n * a.first_n;
 #endif
-#if TOGETHER
-    float best = -1;
-    int best_label = 0;
-    for (int c = 1; c < a.classes; ++c) {
-      const float score = SCORE(c);
-      best_label = score > best ? c : best_label;
-      best = score > best ? score : best;
-    }
-    if (best_label > 0 && best >= a.confidence)
-      keys[atomic_inc(&list->count)] = FN(key)(best, best_label * a.priors + p);
-#else
-    const float score = SCORE(label);
-    if (score > a.confidence) keys[atomic_inc(&list->count)] = FN(key)(score, label * a.priors + p);
-#endif
-  }
+  const int candidates = !TOGETHER && label == a.background ? 0 : *ends;
+  ulong bound = FN(key)(a.confidence, -1);
+  SELECT(EACH_CANDIDATE, max(a.listed, 1), FN(room)(a.listed), bound)
+  __global ulong* const keys = AT(work) + group * a.room;
+  EACH_CANDIDATE(if (key >= bound) keys[atomic_inc(&list->count)] = key;)
   barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
   const int count = list->count;
   SORT(keys, count)
 
-  const int listed = min(count, a.most), most = a.most;
+  __global const BOX_T* const boxes = AT(locations) + n * a.box_n;
+  const int listed = min(count, a.listed), most = a.most;
   __global float4* const places = (__global float4*)(AT(work) + a.places) + group * most;
 #include "kernels/common/suppress.cl"
   if (item == 0) counts[group] = found;
@@ -147,38 +197,66 @@ KERNEL(IN(BOX_T, locations), IN(SCORE_T, confidences), IN(PRIOR_T, prior_boxes),
   // The number of detections in the images up to this one.
   __local int* const sums = list->words;
   for (int i = item; i < IMAGES; i += LOCAL) sums[i] = 0;
-  list->count = 0;
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int i = item; i < (n + 1) * a.lists; i += LOCAL) atomic_add(&sums[i / a.lists], counts[i]);
   barrier(CLK_LOCAL_MEM_FENCE);
   int row = 0;
   for (int i = 0; i < n; ++i) row += min(sums[i], a.keep);
-
-  // All lists of the image, by score.
-  __global ulong* const keys = AT(work) + a.merged + n * 2 * a.merged_room;
-  for (int other = n * a.lists + item / 16; other < (n + 1) * a.lists; other += LOCAL / 16)
-    for (int i = item % 16; i < counts[other]; i += 16)
-      keys[atomic_inc(&list->count)] = (AT(work) + other * a.room)[i];
-  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-  const int count = list->count;
-  SORT(keys, count)
-
-  // The best boxes, by label.
-  __global ulong* const order = keys + a.merged_room;
-  const int kept = min(count, a.keep);
+#if TOGETHER
+  // The one list, by label.
+  const int kept = sums[n];
+  __global const ulong* const keys = AT(work) + n * a.room;
+  __global const float4* const places = (__global const float4*)(AT(work) + a.places) + n * a.most;
+  __global ulong* const order = AT(work) + a.order + n * a.order_room;
   for (int i = item; i < kept; i += LOCAL) order[i] = FN(rank)(FN(index)(keys[i]) / a.priors, i);
   barrier(CLK_GLOBAL_MEM_FENCE);
   SORT(order, kept)
   for (int i = item; i < kept; i += LOCAL) {
-    const ulong key = keys[FN(index)(order[i])];
-    const float4 box = CLIP_AFTER ? FN(clipped)(BOX(key)) : BOX(key);
-    __global T* const to = AT(out) + (row + i) * 7;
-    STOREV(T, 1, (float)n, to);
-    STOREV(T, 1, (float)(FN(index)(key) / a.priors - TOGETHER), to + 1);
-    STOREV(T, 1, FN(score)(key), to + 2);
-    STOREV(T, 4, box, to + 3);
+    const int from = FN(index)(order[i]);
+    FN(store)(AT(out) + (row + i) * 7, n, keys[from], places[from], &a);
   }
-  if (item == 0 && n == IMAGES - 1 && row + kept < a.rows)
-    STOREV(T, 1, -1.0f, AT(out) + (row + kept) * 7);  // ends the list
+  row += kept;
+#else
+  // The best boxes of the lists are those not below a bound.
+  ulong bound = 0;
+  if (sums[n] > a.keep) {
+    bound = FN(key)(a.confidence, -1);
+    SELECT(EACH_FOUND, a.keep, a.keep, bound)
+  }
+  // LOCAL lists at a time; ends: the number of boxes up to the end of each.
+  __local int* const ends = list->space.bounds.bins;
+  int first = 0;
+  do {
+    const int own = n * a.lists + first + item;
+    const int count = first + item < a.lists ? counts[own] : 0;
+    int taken = bound == 0 ? count : 0;
+    for (int end = count; taken < end;) {
+      const int middle = (taken + end) / 2;
+      if ((AT(work) + own * a.room)[middle] >= bound)
+        taken = middle + 1;
+      else
+        end = middle;
+    }
+    int sum = taken;
+    SCAN(list->space.bounds.sums, sum)
+    ends[item] = sum;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const int boxes = ends[LOCAL - 1];
+    for (int i = item; i < boxes; i += LOCAL) {
+      int before = 0;  // lists
+      for (int step = LOCAL / 2; step > 0; step /= 2)
+        if (ends[before + step - 1] <= i) before += step;
+      const int from = n * a.lists + first + before, at = i - (before ? ends[before - 1] : 0);
+      __global const float4* const places = (__global const float4*)(AT(work) + a.places);
+      const ulong key = (AT(work) + from * a.room)[at];
+      FN(store)(AT(out) + (row + i) * 7, n, key, places[from * a.most + at], &a);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    row += boxes;
+    first += LOCAL;
+  } while (first < a.lists);
+#endif
+  if (item == 0 && n == IMAGES - 1 && row < a.rows)
+    STOREV(T, 1, -1.0f, AT(out) + row * 7);  // ends the list
 #endif
 }

@@ -364,19 +364,21 @@ Settings settings_of(const OpDesc& desc) {
 struct Lists {
   Lists(const Settings& s, int64_t images)
       : each(s.decrease_label ? 1 : s.classes),
-        most(s.top_k < 0 ? s.priors : std::min(s.priors, s.top_k)),
+        listed(s.top_k < 0 ? s.priors : std::min(s.priors, s.top_k)),
+        most(s.keep_top_k < 0 ? listed : std::min(listed, s.keep_top_k)),
         room(list_room(s.priors)),
-        merged_room(list_room(each * most)) {
+        order_room(s.decrease_label ? list_room(most) : 0) {
     constexpr int64_t kKey = 8, kBox = 16, kCount = 4;
     memory.add(images * each * room * kKey);
-    merged = memory.add(images * 2 * merged_room * kKey);
+    order = memory.add(images * order_room * kKey);
     places = memory.add(images * each * most * kBox);
     counts = memory.add(images * each * kCount);
   }
-  int64_t each, most;  // each: of an image; most: boxes that may remain in a list
-  int64_t room, merged_room;
+  int64_t each;          // of an image
+  int64_t listed, most;  // boxes that are compared, and that may remain in a list
+  int64_t room, order_room;
   ListMemory memory;
-  int64_t merged, places, counts;
+  int64_t order, places, counts;
 };
 
 std::string reject(const OpDesc& desc, const DeviceTraits& traits) {
@@ -412,12 +414,13 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
                   .lists = to_int(lists.each),
                   .background = to_int(s.background),
                   .rows = to_int(out.shape[2]),
+                  .listed = to_int(lists.listed),
                   .most = to_int(lists.most),
                   .keep = to_int(s.keep_top_k > 0 ? s.keep_top_k : kMaxIndex),
                   .own_boxes = !s.share_location,
                   .room = to_int(lists.room),
-                  .merged_room = to_int(lists.merged_room),
-                  .merged = to_int(lists.merged),
+                  .order_room = to_int(lists.order_room),
+                  .order = to_int(lists.order),
                   .places = to_int(lists.places),
                   .counts = to_int(lists.counts),
                   .width = s.width,

@@ -194,6 +194,7 @@ struct Random {
   int64_t images = 1, priors = 40, classes = 3;
   bool five_inputs = false;
   int levels = 8;  // different scores: few levels give many ties
+  float highest = 1;
 };
 
 std::vector<Tensor> random_inputs(const Random& r, const Attributes& a, unsigned seed) {
@@ -214,7 +215,8 @@ std::vector<Tensor> random_inputs(const Random& r, const Attributes& a, unsigned
           .convert(ElementType::f32),
       floats({1, 2, r.priors * size}, priors)};
   float* scores = inputs[1].mutable_data<float>();
-  for (int64_t i = 0; i < inputs[1].elements(); ++i) scores[i] /= static_cast<float>(r.levels);
+  for (int64_t i = 0; i < inputs[1].elements(); ++i)
+    scores[i] *= r.highest / static_cast<float>(r.levels);
   for (int64_t i = 5; i < inputs[1].elements(); i += 37) scores[i] = NAN;
   if (r.five_inputs) {
     inputs.push_back(random_tensor({r.images, r.priors * 2}, 0, 1, seed + 3));
@@ -282,6 +284,22 @@ TEST(DetectionOutput, KernelOfManyBoxes) {
   check_random({.images = 4, .priors = 1500, .classes = 2, .levels = 100}, a, 42);
   a.set("num_classes", "91");
   check_random({.images = 2, .priors = 300, .classes = 91, .levels = 1000}, a, 43);
+}
+
+// The best ones of a list are found by bins of scores: these here share one bin, or lie beyond the
+// range that is expected.
+TEST(DetectionOutput, KernelOfEqualAndUnusualScores) {
+  unsigned seed = 50;
+  for (const char* least : {"-1", "0.3", "2"})
+    for (const float highest : {1.0f, 3.0f, 1e30f, INFINITY}) {
+      const Attributes a = settings({{"num_classes", "3"},
+                                     {"top_k", "50"},
+                                     {"keep_top_k", "20"},
+                                     {"nms_threshold", "0.95"},
+                                     {"confidence_threshold", least}});
+      check_random({.priors = 1500, .levels = seed % 2 ? 1 : 900, .highest = highest}, a, ++seed,
+                   tiny_traits());
+    }
 }
 
 // On a CPU, each work-group is one core.

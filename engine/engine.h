@@ -147,6 +147,9 @@ struct Config {
   // spellings too, "INFERENCE_PRECISION"). Throws Error{bad_argument} that lists the keys or the
   // values allowed.
   void set(const std::string& key, const std::string& value);
+  // Sets "KEY=VALUE,KEY=VALUE"; spaces around the parts do not count. Throws as set(), and
+  // Error{bad_argument} on a part without '='.
+  void set_all(const std::string& settings);
 
   // The stated mode; unless one is stated, what follows from the file.
   TuningMode tuning_mode_in_force() const;

@@ -215,6 +215,33 @@ void Config::set(const std::string& key, const std::string& value) {
   throw Error(ErrorCode::bad_argument, "unknown config key " + key + "; known are " + known);
 }
 
+void Config::set_all(const std::string& settings) {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  const auto trim = [](const std::string& part) {
+    const size_t first = part.find_first_not_of(" \t");
+    return first == std::string::npos
+               ? std::string()
+               : part.substr(first, part.find_last_not_of(" \t") - first + 1);
+  };
+  for (size_t at = 0; at < settings.size();) {
+    const size_t end = std::min(settings.find(',', at), settings.size());
+    const std::string part = trim(settings.substr(at, end - at));
+    at = end + 1;
+    if (part.empty()) continue;
+    const size_t equals = part.find('=');
+    // The one key whose value is a list with commas.
+    if (equals == std::string::npos && !pairs.empty() &&
+        pairs.back().first.ends_with("TARGET_FALLBACK")) {
+      pairs.back().second += "," + part;
+      continue;
+    }
+    if (equals == std::string::npos || equals == 0)
+      throw Error{ErrorCode::bad_argument, "config: '" + part + "' is not KEY=VALUE"};
+    pairs.emplace_back(trim(part.substr(0, equals)), trim(part.substr(equals + 1)));
+  }
+  for (const auto& [key, value] : pairs) set(key, value);
+}
+
 TuningMode Config::tuning_mode_in_force() const {
   if (tuning_mode) return *tuning_mode;
   std::error_code cannot_tell;

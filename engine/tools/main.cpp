@@ -28,19 +28,14 @@ OptionSpec reshape_option() {
 }
 
 OptionSpec config_option() {
-  return {"--config", "KEY=VALUE",
-          std::string("a key of the GPU plug-in, e.g. INFERENCE_PRECISION=f32; may be repeated. ") +
+  return {"--config", "KEY=VALUE,...",
+          std::string("keys of the GPU plug-in, e.g. INFERENCE_PRECISION=f32; may be repeated. ") +
               kPrecisionText};
 }
 
 Config read_config(const Arguments& arguments) {
   Config config;
-  for (const std::string& setting : arguments.all("--config")) {
-    const size_t equals = setting.find('=');
-    if (equals == std::string::npos)
-      throw Error(ErrorCode::bad_argument, "--config " + setting + ": KEY=VALUE is needed");
-    config.set(setting.substr(0, equals), setting.substr(equals + 1));
-  }
+  for (const std::string& settings : arguments.all("--config")) config.set_all(settings);
   config.device = arguments.value("--device").value_or(config.device);
   config.streams = arguments.number("--streams", config.streams);
   config.batch = arguments.number("--batch", config.batch);

@@ -136,7 +136,7 @@ void PictureModel::compile(const GoOn& go_on) {
   Config config;
   config.device = settings_.device;
   config.cache_dir = settings_.cache_dir;
-  for (const auto& [key, value] : parse_config(settings_.config)) config.set(key, value);
+  config.set_all(settings_.config);
   build_ = std::make_unique<Build>(network_.model, std::move(config));
   use(build_->take(go_on, true));
 }

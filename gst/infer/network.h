@@ -18,8 +18,6 @@ void settle_config_file(const std::string& config, ModelOptions& options);
 
 Config engine_config(const Network& network, const Settings& settings);
 
-// "KEY=VALUE,KEY=VALUE". Throws Error{bad_argument} on a part without '='.
-std::vector<std::pair<std::string, std::string>> parse_config(const std::string& text);
 // The blurb of the property `config`; it lives as long as the process.
 const char* config_blurb();
 

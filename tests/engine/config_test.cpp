@@ -17,6 +17,24 @@ std::string refusal(const std::string& key, const std::string& value) {
   return "";
 }
 
+TEST(Config, TakesSeveralPairsAtOnce) {
+  Config config;
+  config.set_all(
+      " GPU_THROUGHPUT_STREAMS=3, PERF_COUNT = YES ,,TARGET_FALLBACK=CPU.1,CPU.0");
+  EXPECT_EQ(config.streams, 3u);
+  EXPECT_TRUE(config.perf_count);
+  EXPECT_EQ(config.device_settings.at(0).value, "CPU.1,CPU.0");
+  config.set_all("");
+  for (const char* settings : {"PERF_COUNT", "=1", "PERF_COUNT=YES,CPU.0"}) {
+    try {
+      config.set_all(settings);
+      ADD_FAILURE() << settings;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("is not KEY=VALUE"), std::string::npos);
+    }
+  }
+}
+
 TEST(Config, TakesEverySpelling) {
   for (const char* key : {"KEY_GPU_THROUGHPUT_STREAMS", "GPU_THROUGHPUT_STREAMS",
                           "CLDNN_THROUGHPUT_STREAMS", "THROUGHPUT_STREAMS"}) {

@@ -139,13 +139,5 @@ TEST(Network, NamesWhatIsWrongWithAProperty) {
   EXPECT_THROW(describe_network(Settings{}), Error);
 }
 
-TEST(Config, SplitsPairs) {
-  EXPECT_EQ(parse_config(" A=1, B = x y ,"),
-            (std::vector<std::pair<std::string, std::string>>{{"A", "1"}, {"B", "x y"}}));
-  EXPECT_TRUE(parse_config("").empty());
-  EXPECT_THROW(parse_config("A"), Error);
-  EXPECT_THROW(parse_config("=1"), Error);
-}
-
 }  // namespace
 }  // namespace clinfer

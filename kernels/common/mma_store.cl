@@ -5,6 +5,7 @@
 //                              vectors, 4 * VECTOR channels apart
 //   SUM_OF(i, k, j)            the sum of pixel i, vector k, element j
 //   WHOLE_BLOCKS               all channels of all blocks exist
+//   GAPS                       pixels past the ends of lines and images are none
 #if WHOLE_BLOCKS
 #define LEFT_OF(in_group) VECTOR
 #else
@@ -35,6 +36,9 @@ UNROLL for (int i = 0; i < ROWS_OF_ITEM; ++i) {
     const int line = QUOTIENT(pixel, ow), n = QUOTIENT(line, oh);
     const int y = line - n * a.oh, x = pixel - line * a.ow;
     const int offset = n * a.out_n + y * a.out_h + x * a.out_w;
+#endif
+#if GAPS
+    if ((x >= a.iw) | (y >= a.ih)) continue;
 #endif
     // All operands of the tail are read before the first vector is stored: the compiler does not move
     // reads across stores, and would wait for each.

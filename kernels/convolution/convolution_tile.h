@@ -73,15 +73,20 @@ void set_strides(Args& args, const PixelStrides& in, const PixelStrides& out) {
   if constexpr (requires { args.in_c; }) args.in_c = to_int(in.c), args.out_c = to_int(out.c);
   if constexpr (requires { args.in_d; }) args.in_d = to_int(in.d), args.out_d = to_int(out.d);
 }
+// The lines of an image, and the pixels of a line.
 template <typename Args>
-void set_geometry(Args& args, const ConvShape& s) {
-  args.ih = to_int(s.in[1]), args.iw = to_int(s.in[2]);
-  args.oh = to_int(s.out[1]), args.ow = to_int(s.out[2]);
+void set_lines(Args& args, int64_t high, int64_t wide) {
+  args.oh = to_int(high), args.ow = to_int(wide);
   if constexpr (requires { args.ow_scale; }) {
-    const Quotient by_ow = quotient_by(s.out[2]), by_oh = quotient_by(s.out[1]);
+    const Quotient by_ow = quotient_by(wide), by_oh = quotient_by(high);
     args.ow_scale = by_ow.scale, args.ow_shift = by_ow.shift;
     args.oh_scale = by_oh.scale, args.oh_shift = by_oh.shift;
   }
+}
+template <typename Args>
+void set_geometry(Args& args, const ConvShape& s) {
+  args.ih = to_int(s.in[1]), args.iw = to_int(s.in[2]);
+  set_lines(args, s.out[1], s.out[2]);
   args.kh = to_int(s.kernel[1]), args.kw = to_int(s.kernel[2]);
   args.sh = to_int(s.stride[1]), args.sw = to_int(s.stride[2]);
   args.dh = to_int(s.dilation[1]), args.dw = to_int(s.dilation[2]);

@@ -28,72 +28,20 @@ typedef struct {
 #include "kernels/convolution/convolution_wgmma_args.cl"
 } FN(Args);
 
-#define FV FLOATV(VECTOR)
-#define ITEMS (128 * WARPGROUPS)
-#define PIXELS (64 * WARPGROUPS)  // pixels of a tile
+#include "kernels/common/warpgroup.cl"
+
 #define STAGE ((PIXELS + COLUMNS) * CHUNKS)
 #define AHEAD (STAGES - 1 - LATE)  // steps that are copied ahead
-#define VECTORS (COLUMNS / (4 * VECTOR))
-#define ROWS (CHUNKS / 2)  // of pixels, of which a work-item copies a chunk each step
-#if CHUNKS == 4
-#define SWIZZLED(row, chunk) ((row)*4 + ((chunk) ^ (((row) >> 1) & 3)))
-#else
-#define SWIZZLED(row, chunk) ((row)*8 + ((chunk) ^ ((row)&7)))
-#endif
+#define ROWS (CHUNKS / 2)          // of pixels, of which a work-item copies a chunk each step
 
-#if BYTES
-#define SUM int
-#define START_SUMS IN(int, start_sums),
-#define ELEMENTS 16  // of a chunk
-#else
-#define SUM float
-#define START_SUMS
-#define ELEMENTS 8
-#endif
-
+// Copies 16 bytes from global to local memory, past the first-level cache.
 #if WGMMA_PTX
-#define UNROLL _Pragma("unroll")
-#define TEXT_(x) #x
-#define TEXT(x) TEXT_(x)
-// Copies 16 bytes, or zeros, from global to local memory. Pixels stay in the first-level cache for
-// the other taps; weights bypass it.
-inline void FN(copy_pixels)(__local uint4* to, __global const uint4* from, bool inside) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"((uint)(size_t)to), "l"(from),
-               "r"(inside ? 16 : 0)
-               : "memory");
-}
 inline void FN(copy_weights)(__local uint4* to, __global const uint4* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((uint)(size_t)to), "l"(from)
                : "memory");
 }
-#define COMMIT_COPIES asm volatile("cp.async.commit_group;" ::: "memory")
-#define WAIT_(n) asm volatile("cp.async.wait_group " #n ";" ::: "memory")
-#define WAIT(n) WAIT_(n)
-#define PUBLISH asm volatile("fence.proxy.async.shared::cta;" ::: "memory")
-// Rows of 64 or 128 bytes, swizzled; the next 8 rows follow on 8 rows.
-inline ulong FN(descriptor)(__local const uint4* tile) {
-  return (ulong)(((uint)(size_t)tile >> 4) & 0x3fff) | (ulong)1 << 16 | (ulong)(8 * CHUNKS) << 32 |
-         (ulong)(CHUNKS == 4 ? 2 : 1) << 62;
-}
 #else
-#define UNROLL
-inline void FN(copy_pixels)(__local uint4* to, __global const uint4* from, bool inside) {
-  *to = inside ? *from : (uint4)(0);
-}
 inline void FN(copy_weights)(__local uint4* to, __global const uint4* from) { *to = *from; }
-#define COMMIT_COPIES
-#define WAIT(n)
-#define PUBLISH
-// The products of two rows' elements i of a chunk.
-#if BYTES
-inline int FN(product)(__local const uint4* a, __local const uint4* b, int i) {
-  return ((__local const uchar*)a)[i] * ((__local const char*)b)[i];
-}
-#else
-inline float FN(product)(__local const uint4* a, __local const uint4* b, int i) {
-  return vload_half(i, (__local const half*)a) * vload_half(i, (__local const half*)b);
-}
-#endif
 #endif
 
 WORK_GROUP(ITEMS, 1, 1)
@@ -102,18 +50,7 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
   const int tile = (int)get_group_id(0) / a.blocks;
   const int block = (int)get_group_id(0) - tile * a.blocks;
   const int warp = item / 32 % 4, warpgroup = item / 128;
-  // sums[j * 4 + k] is the pixel lane / 4 + k / 2 * 8 of the warp, the channel of column
-  // j * 8 + lane % 4 * 2 + k % 2.
-  const int first_channel = block * COLUMNS + lane % 4 * VECTOR;
-  SUM sums[COLUMNS / 2];
-  UNROLL for (int i = 0; i < COLUMNS / 2; ++i) {
-#if BYTES
-    const int in_vector = i / 4 % (VECTOR / 2) * 2 + i % 2, vector = i / (2 * VECTOR);
-    sums[i] = AT(start_sums)[first_channel + vector * (4 * VECTOR) + in_vector];
-#else
-    sums[i] = 0;
-#endif
-  }
+  DECLARE_SUMS
 #if WGMMA_PTX
   // OpenCL C can declare 48 KiB; the patched PTX declares LOCAL_BYTES.
   __local uint4 tiles[1024] __attribute__((aligned(1024)));
@@ -124,7 +61,6 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
 
   // This work-item copies one chunk of ROWS rows of pixels, and of some rows of weights.
   const int chunk = item % CHUNKS, row = item / CHUNKS;
-  __global const uint4* const data = AT(in);
   int at[ROWS];
 #if POINTWISE
   UNROLL for (int i = 0; i < ROWS; ++i) {
@@ -178,14 +114,6 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
 #endif
   __global const uint4* weight = AT(weights) + (size_t)block * a.steps * (COLUMNS * CHUNKS) + item;
   const int own = SWIZZLED(row, chunk);  // the swizzle is the same PIXELS / ROWS rows further on
-#if BYTES
-  // The products with zero points belong to the sums, those past the last tap have weights of 0.
-  __global const uint4* const outside =
-      AT(weights) + (size_t)a.blocks * a.steps * (COLUMNS * CHUNKS);
-#define COPY_PIXELS(to, place, inside) FN(copy_pixels)(to, inside ? data + (place) : outside, true)
-#else
-#define COPY_PIXELS(to, place, inside) FN(copy_pixels)(to, data + (inside ? place : 0), inside)
-#endif
 #define READ(stage)                                                                    \
   {                                                                                    \
     __local uint4* const to = tiles + (stage)*STAGE;                                   \
@@ -218,12 +146,7 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
 #if WGMMA_PTX
     MULTIPLY(sums, FN(descriptor)(pixels), FN(descriptor)(columns));
 #else
-    for (int i = 0; i < COLUMNS / 2; ++i) {
-      const int r = warp * 16 + lane / 4 + i % 4 / 2 * 8, c = i / 4 * 8 + lane % 4 * 2 + i % 2;
-      for (int k = 0; k < CHUNKS * ELEMENTS; ++k)
-        sums[i] += FN(product)(pixels + SWIZZLED(r, k / ELEMENTS),
-                               columns + SWIZZLED(c, k / ELEMENTS), k % ELEMENTS);
-    }
+    MULTIPLY_PLAINLY(pixels, 0, columns)
 #endif
     stage = stage + 1 == STAGES ? 0 : stage + 1;
     next = next + 1 == STAGES ? 0 : next + 1;

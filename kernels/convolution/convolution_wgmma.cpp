@@ -1,7 +1,11 @@
-// Points and packing of the convolution by warpgroup matrix instructions
-// (convolution_wgmma.cl).
+// Points, costs and packing of the convolutions by warpgroup matrix instructions
+// (convolution_wgmma.cl and convolution_wgmma_taps.cl).
 #include <algorithm>
+#include <cmath>
 #include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "kernels/convolution/convolution_families.h"
 #include "kernels/convolution/convolution_int8.h"
@@ -20,21 +24,23 @@ constexpr double kLeastProducts = 8e6;
 
 struct Point {
   int columns, warpgroups, stages, chunks;
+  int buffers;  // 0: convolution_wgmma.cl; else convolution_wgmma_taps.cl with so many
 
-  Point(int c, int w, int s, int k) : columns(c), warpgroups(w), stages(s), chunks(k) {}
+  Point(int c, int w, int s, int k, int b = 0)
+      : columns(c), warpgroups(w), stages(s), chunks(k), buffers(b) {}
   explicit Point(const TuningPoint& p)
-      : Point(p["COLUMNS"], p["WARPGROUPS"], p["STAGES"], p["CHUNKS"]) {}
+      : Point(p["COLUMNS"], p["WARPGROUPS"], p["STAGES"], p["CHUNKS"], p["BUFFERS"]) {}
   TuningPoint tuning() const {
-    return {
-        {{"COLUMNS", columns}, {"WARPGROUPS", warpgroups}, {"STAGES", stages}, {"CHUNKS", chunks}}};
+    return {{{"COLUMNS", columns},
+             {"WARPGROUPS", warpgroups},
+             {"STAGES", stages},
+             {"CHUNKS", chunks},
+             {"BUFFERS", buffers}}};
   }
   // Whether a step's products run on while the next step's begin: its tiles are then filled a step
   // later, for which fewer stages are too few.
   bool late() const { return stages >= 4; }
   int64_t pixels() const { return int64_t{64} * warpgroups; }
-  size_t shared_bytes() const {
-    return static_cast<size_t>(stages * (pixels() + columns) * chunks * kChunkBytes);
-  }
 };
 
 // Channels of a pixel that are copied at once.
@@ -49,65 +55,140 @@ double products_of(const ConvShape& s) {
          static_cast<double>(s.taps() * s.in_channels);
 }
 
-// The sizes of a tile that suit a layer: as many channels as there are, but not half empty, and few
-// pixels, so that several work-groups share a compute unit; fewer channels where the sums are long
-// and there would be too few tiles for all compute units.
-struct Tile {
-  int columns, warpgroups;
-  int64_t tiles;  // of the layer
-};
-int64_t tiles_of(const ConvShape& s, int columns, int warpgroups) {
-  return ceil_div(s.pixels(), int64_t{64} * warpgroups) * ceil_div(s.out_channels, columns);
-}
-// Steps of 128 bytes.
-int64_t long_steps(const ConvShape& s, int64_t chunk) {
-  return ceil_div(s.taps() * s.in_channels, 8 * chunk);
-}
-Tile suitable_tile(const ConvShape& s, int64_t chunk, int64_t units) {
-  Tile tile{s.out_channels > 64 ? 128 : 64, s.out_channels > 64 ? 1 : 2, 0};
-  if (long_steps(s, chunk) >= 8) {
-    if (tiles_of(s, tile.columns, tile.warpgroups) < 2 * units) tile.warpgroups = 1;
-    if (4 * tiles_of(s, tile.columns, 1) < 3 * units) tile.columns = 64;
+// The places of convolution_wgmma_taps.cl: the sizes of its lines and images, gaps counted.
+struct Places {
+  int64_t wide, high;
+  explicit Places(const ConvShape& s) : wide(s.out[2] + s.pad[2]), high(s.out[1] + s.pad[1]) {}
+  int64_t of(const ConvShape& s) const { return s.batch * high * wide; }
+  // That a tile reads, in whole swizzles.
+  int64_t read_by(const ConvShape& s, const Point& p) const {
+    return ceil_div(p.pixels() + 2 * (s.pad[1] * wide + s.pad[2]), 8) * 8;
   }
-  tile.tiles = tiles_of(s, tile.columns, tile.warpgroups);
-  return tile;
+};
+// Whether convolution_wgmma_taps.cl computes it, in parts of so many channels.
+bool taps_can_share(const ConvShape& s, int64_t part) {
+  const auto same = [&](int d) {
+    return s.stride[d] == 1 && s.dilation[d] == 1 && s.out[d] == s.in[d] &&
+           s.kernel[d] == 2 * s.pad[d] + 1;
+  };
+  return same(1) && same(2) && s.taps() > 1 && s.in_channels % part == 0;
+}
+int64_t tiled_pixels(const ConvShape& s, const Point& p) {
+  return p.buffers > 0 ? Places(s).of(s) : s.pixels();
+}
+size_t shared_bytes(const ConvShape& s, const Point& p) {
+  // A stage has two barriers.
+  const int64_t chunks =
+      p.buffers > 0
+          ? (p.buffers * Places(s).read_by(s, p) + p.stages * p.columns) * p.chunks + p.stages
+          : p.stages * (p.pixels() + p.columns) * p.chunks;
+  return static_cast<size_t>(chunks * kChunkBytes);
 }
 
-// Ordered from the most promising on, by timings of layers of YOLOv8s and ResNet-50 at batch 8 and
-// 32 on an H100 and an H200: long steps; larger tiles where there are many, and of 128 x 256 for long
-// sums if they occupy all compute units; stages whose products overlap if the sums are long and few
-// work-groups hide each other's waits.
+// Microseconds on a Hopper GPU. The constants are fitted to 2,800 timings of layers of ResNet-50 and
+// YOLOv8s at batch 8 and 32 on two H100s; the points that they choose take 1 to 2 % longer than the best.
+struct Costs {
+  double launch = 5.02, clock = 1700, memory = 3.42e6;     // us; cycles and bytes in a us
+  double local = 121;                                      // bytes of local memory in a cycle
+  double step = 192, with_two = 312, late = 412;           // cycles that a step waits
+  double part = 759;                                       // that a part waits for its only buffer
+  double start = 2650, store = 0.0396, function = 0.0509;  // of a tile, and of its elements
+  double both = 0.4;  // of the shorter of the times of computing and of memory
+};
+double cost_of(const OpDesc& desc, const ConvShape& s, const Point& p, const DeviceTraits& traits) {
+  constexpr Costs c;
+  const double units = std::max(traits.compute_units, 1u);
+  const auto steps = static_cast<double>(steps_of(s, p, chunk_of(desc)));
+  const auto tiles = static_cast<double>(ceil_div(tiled_pixels(s, p), p.pixels()) *
+                                         ceil_div(s.out_channels, p.columns));
+  const auto pixels = static_cast<double>(p.pixels());
+  // Of a compute unit at the same time: registers and local memory bound them.
+  const auto registers = static_cast<double>(
+      128 * p.warpgroups * 8 * ceil_div(p.columns / 2 + (p.buffers > 0 ? 52 : 46), 8));
+  const auto shared = static_cast<double>(shared_bytes(s, p) + 1024);
+  const double at_once =
+      std::max(1.0, std::min(std::floor(65536 / registers),
+                             std::floor(static_cast<double>(kMostLocal) / shared)));
+
+  // The matrix instructions of a tile, or its rows in local memory: those copied, and operands.
+  const double instructions = steps * p.chunks / 2 * p.columns / 2 * p.warpgroups;
+  const double copied =
+      p.buffers > 0 ? static_cast<double>(Places(s).read_by(s, p)) / static_cast<double>(s.taps())
+                    : pixels;
+  const double rows = copied + p.columns + p.warpgroups * (64 + p.columns);
+  const double busy = std::max(instructions, steps * rows * p.chunks * kChunkBytes / c.local);
+  const double parts = steps / static_cast<double>(s.taps());
+  const double alone = (p.late() ? std::max(busy, steps * c.late)
+                                 : busy + steps * (p.stages == 2 ? c.with_two : c.step)) +
+                       (p.buffers == 1 && parts > 1 ? parts * c.part : 0);
+  double functions = 0;
+  for (const PostOp& op : desc.tail)
+    functions += !op.is_unary() ? (desc.constants[op.operand].empty() ? 1 : 0)
+                 : op.function == "relu" || op.function == "clamp" ? 0
+                                                                   : 1.8;
+  const double own = c.start + pixels * p.columns * (c.store + c.function * functions);
+  // The tiles of a unit hide each other's waits.
+  const auto wave = [&](double n) { return n > 0 ? std::max(alone, n * busy) + own : 0; };
+  const double waves = std::floor(tiles / (units * at_once));
+  const double left = std::ceil((tiles - waves * units * at_once) / units);
+  const double computing = (waves * wave(at_once) + wave(left)) / c.clock;
+
+  double bytes = 0;
+  const auto add = [&](const TensorDesc& tensor) {
+    bytes += static_cast<double>(tensor.elements()) * static_cast<double>(size_of(tensor.type));
+  };
+  for (size_t i = 0; i < desc.inputs.size(); ++i)
+    if (desc.constants[i].empty()) add(desc.inputs[i]);
+  for (const TensorDesc& output : desc.outputs) add(output);
+  const double moving = bytes / c.memory;
+  return c.launch + std::max(computing, moving) + c.both * std::min(computing, moving);
+}
+
+// Tiles, stages and buffers that were the best for some layer. Pixels that taps share come last: where
+// the waits of the steps count, they gain nothing. Steps of 128 bytes that do not end with a tap gain in
+// large tiles only.
 std::vector<Point> points_of(const OpDesc& desc, const DeviceTraits& traits) {
   const ConvShape s = convolution_problem(desc).shape;
-  const int64_t chunk = chunk_of(desc), units = traits.compute_units, steps = long_steps(s, chunk);
-  const Tile best = suitable_tile(s, chunk, units);
-  const bool few = best.tiles < 2 * units, long_sums = steps >= 8;
+  const int64_t chunk = chunk_of(desc);
   std::vector<Point> points;
   const auto add = [&](const Point& p) {
-    if (p.shared_bytes() > (traits.wgmma ? kMostLocal : traits.local_memory)) return;
+    if (p.columns > 64 && p.columns / 2 >= s.out_channels) return;  // half empty
+    if (shared_bytes(s, p) > (traits.wgmma ? kMostLocal : traits.local_memory)) return;
     if (static_cast<size_t>(128 * p.warpgroups) > traits.max_work_group) return;
-    if (std::none_of(points.begin(), points.end(),
-                     [&](const Point& other) { return other.tuning() == p.tuning(); }))
-      points.push_back(p);
+    points.push_back(p);
   };
-  if (s.in_channels % (8 * chunk) == 0) {
-    if (long_sums && s.out_channels >= 256 && tiles_of(s, 256, 2) >= units) add({256, 2, 4, 8});
-    if (best.columns == 128 && steps > 1 && tiles_of(s, 128, 2) >= 4 * units) add({128, 2, 3, 8});
-    for (int n : {steps == 1 ? 2 : few && long_sums ? 4 : 3, 3, 2})
-      add({best.columns, best.warpgroups, n, 8});
+  if (s.in_channels % (8 * chunk) != 0) {
+    for (const auto& [columns, warpgroups, stages] :
+         {std::tuple{128, 1, 3}, {64, 2, 3}, {128, 1, 4}})
+      add({columns, warpgroups, stages, 4});
+    if (s.in_channels < 8 * chunk) return points;
+  } else {
+    if (s.taps() * s.in_channels == 8 * chunk) add({128, 1, 2, 8});
+    for (const auto& [columns, warpgroups, stages] :
+         {std::tuple{128, 1, 3}, {128, 2, 3}, {64, 2, 3}, {128, 1, 4}, {64, 1, 4}, {256, 1, 4}})
+      add({columns, warpgroups, stages, 8});
   }
-  for (int stages : {few ? 4 : 3, few ? 3 : 4, 2}) add({best.columns, best.warpgroups, stages, 4});
-  for (int columns : {best.columns, 64, 128, 256, 32}) {
-    if (columns != best.columns && columns != 64 && columns / 2 >= s.out_channels) continue;
-    for (int warpgroups : {1, 2, 4}) {
-      if (columns * warpgroups > 512) continue;  // too few registers
-      for (int stages : {4, 3, 2}) {
-        if (s.in_channels >= 8 * chunk) add({columns, warpgroups, stages, 8});
-        add({columns, warpgroups, stages, 4});
-      }
-    }
+  for (const auto& [columns, warpgroups] : {std::pair{128, 2}, {128, 3}, {128, 4}, {256, 2}})
+    add({columns, warpgroups, 4, 8});
+  if (takes_bytes(desc) || !taps_can_share(s, 8 * chunk)) return points;  // bytes were not measured
+  for (const auto& [columns, warpgroups] :
+       {std::pair{128, 2}, {128, 4}, {128, 1}, {64, 2}, {64, 1}}) {
+    if (s.in_channels > 8 * chunk) add({columns, warpgroups, 4, 8, 2});
+    add({columns, warpgroups, 4, 8, 1});
   }
   return points;
+}
+
+// Whether the compute units are more than the tiles of a usual size, or a third more than the smallest
+// tiles, if the sums are long.
+bool few_tiles(const ConvShape& s, int64_t chunk, int64_t units) {
+  const auto tiles = [&](int64_t pixels, int64_t columns) {
+    return ceil_div(s.pixels(), pixels) * ceil_div(s.out_channels, columns);
+  };
+  const bool wide = s.out_channels > 64;
+  if (ceil_div(s.taps() * s.in_channels, 8 * chunk) < 8)
+    return tiles(wide ? 64 : 128, wide ? 128 : 64) < units;
+  return 4 * tiles(64, 64) < 3 * units;
 }
 
 std::string reject_wgmma(const OpDesc& desc, const DeviceTraits& traits) {
@@ -131,12 +212,11 @@ std::string reject_wgmma(const OpDesc& desc, const DeviceTraits& traits) {
     return "the input channels of a pixel are no whole chunks of 16 bytes";
   if (s.out_channels < 48) return "fewer than 48 output channels: half of a tile would be empty";
   if (products_of(s) < kLeastProducts * traits.compute_units &&
-      (traits.grid_barrier != GridBarrier::none ||
-       4 * suitable_tile(s, chunk, traits.compute_units).tiles <
-           (long_steps(s, chunk) >= 8 ? 3 : 4) * int64_t{traits.compute_units}))
+      (traits.grid_barrier != GridBarrier::none || few_tiles(s, chunk, traits.compute_units)))
     return "fewer than 8e6 products for each compute unit";
   if ((s.out_channels + 256) * (s.taps() * s.in_channels + 8 * chunk) > kMaxIndex)
     return "the weights have more than 2^31 elements";
+  if (points_of(desc, traits).empty()) return "the device has too little local memory";
   return reject_tail(desc, kVector, problem.axes);
 }
 
@@ -146,8 +226,16 @@ std::vector<TuningPoint> wgmma_space(const OpDesc& desc, const DeviceTraits& tra
   return space;
 }
 
+std::vector<double> wgmma_costs(const OpDesc& desc, const DeviceTraits& traits) {
+  const ConvShape s = convolution_problem(desc).shape;
+  std::vector<double> costs;
+  for (const Point& point : points_of(desc, traits))
+    costs.push_back(cost_of(desc, s, point, traits));
+  return costs;
+}
+
 TuningPoint wgmma_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
-  return wgmma_space(desc, traits).front();
+  return cheapest(wgmma_space(desc, traits), wgmma_costs(desc, traits));
 }
 
 // "+f"((s)[0]), ...
@@ -232,7 +320,8 @@ KernelPlan wgmma_plan(const OpDesc& desc, const DeviceTraits& traits, const Tuni
   args.out_channels = to_int(s.out_channels);
   args.blocks = to_int(blocks);
   args.steps = to_int(steps);
-  args.pixels = to_int(s.pixels());
+  args.pixels = to_int(tiled_pixels(s, point));
+  if (point.buffers > 0) set_lines(args, Places(s).high, Places(s).wide);
 
   KernelPlan plan;
   const bool whole = s.in_channels % (point.chunks * chunk) == 0;
@@ -251,7 +340,7 @@ KernelPlan wgmma_plan(const OpDesc& desc, const DeviceTraits& traits, const Tuni
     });
 
   KernelSpec spec;
-  spec.source = "convolution_wgmma.cl";
+  spec.source = point.buffers > 0 ? "convolution_wgmma_taps.cl" : "convolution_wgmma.cl";
   const auto define = [&](const char* name, int64_t value) {
     spec.defines.emplace_back(name, std::to_string(value));
   };
@@ -271,7 +360,12 @@ KernelPlan wgmma_plan(const OpDesc& desc, const DeviceTraits& traits, const Tuni
   define("WHOLE_BLOCKS", s.out_channels % point.columns == 0);
   define("WGMMA_PTX", ptx);
   define("LATE", point.late());
-  define("LOCAL_BYTES", static_cast<int64_t>(point.shared_bytes()));
+  spec.shared = shared_bytes(s, point);
+  define("LOCAL_BYTES", static_cast<int64_t>(spec.shared));
+  if (point.buffers > 0) {
+    define("HALO_ROWS", Places(s).read_by(s, point));
+    define("BUFFERS", point.buffers);
+  }
   define("COPIES_LEFT", point.stages - 2 - point.late());
   if (ptx) {
     spec.defines.emplace_back("MULTIPLY(s, a, b)",
@@ -286,15 +380,15 @@ KernelPlan wgmma_plan(const OpDesc& desc, const DeviceTraits& traits, const Tuni
   spec.arguments.push_back(Argument::value(args));
   add_tail(desc, kVector, walk.axes, spec, plan);
   spec.local = {static_cast<size_t>(128 * point.warpgroups), 1, 1};
-  spec.shared = point.shared_bytes();
-  spec.global = {static_cast<size_t>(ceil_div(s.pixels(), point.pixels()) * blocks) * spec.local[0],
-                 1, 1};
+  spec.global = {
+      static_cast<size_t>(ceil_div(args.pixels, point.pixels()) * blocks) * spec.local[0], 1, 1};
   spec.marked_ptx = ptx;
   plan.launches.push_back(std::move(spec));
   return plan;
 }
 
-const KernelFamily kFamily{"conv_wgmma", 3, reject_wgmma, wgmma_space, wgmma_heuristic, wgmma_plan};
+const KernelFamily kFamily{"conv_wgmma",    3,          reject_wgmma, wgmma_space,
+                           wgmma_heuristic, wgmma_plan, wgmma_costs};
 
 }  // namespace
 

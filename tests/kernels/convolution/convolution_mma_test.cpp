@@ -55,10 +55,12 @@ TEST(MatrixInstructions, WarpgroupsMultiplyTiles) {
       {"Convolution", {2, 8, 9, 8}, {136, 8, 3, 2}, "2,1", "2,1", "2,1", "0"},
       {"Convolution", {1, 72, 13, 11}, {72, 72, 5, 5}, "1,1", "2,2", "1,1", "0"},
       {"Convolution", {1, 64, 7, 9}, {264, 64, 3, 2}, "1,2", "1,0", "1,2", "0"},
+      {"Convolution", {2, 128, 6, 7}, {72, 128, 3, 3}, "1,1", "1,1", "1,1", "0"},
+      {"Convolution", {3, 64, 5, 6}, {56, 64, 5, 3}, "1,1", "2,1", "1,1", "0"},
   };
   DeviceTraits traits = matrix_traits();
   traits.compute_units = 0;  // no layer is too small
-  if (!traits.wgmma) traits.local_memory = 48 << 10;
+  if (!traits.wgmma) traits.local_memory = 227 << 10;
   bool view = false;
   for (const ConvolutionCase& c : cases) {
     std::vector<Tensor> inputs;
@@ -86,7 +88,7 @@ TEST(MatrixInstructions, WarpgroupsAddUpBytes) {
   };
   DeviceTraits traits = matrix_traits();
   traits.compute_units = 0;
-  if (!traits.wgmma) traits.local_memory = 48 << 10;
+  if (!traits.wgmma) traits.local_memory = 227 << 10;
   bool view = true, quantised = false;
   for (const ConvolutionCase& c : cases) {
     std::vector<Tensor> inputs;

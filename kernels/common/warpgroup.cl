@@ -1,0 +1,96 @@
+// Parts of the convolutions by warpgroup matrix instructions: tiles in local memory, copies of pixels, and
+// the sums of a work-item. Defines are those of convolution_wgmma.cl.
+#define FV FLOATV(VECTOR)
+#define ITEMS (128 * WARPGROUPS)
+#define PIXELS (64 * WARPGROUPS)  // pixels of a tile
+#define VECTORS (COLUMNS / (4 * VECTOR))
+#if CHUNKS == 4
+#define SWIZZLED(row, chunk) ((row)*4 + ((chunk) ^ (((row) >> 1) & 3)))
+#else
+#define SWIZZLED(row, chunk) ((row)*8 + ((chunk) ^ ((row)&7)))
+#endif
+
+#if BYTES
+#define SUM int
+#define START_SUMS IN(int, start_sums),
+#define ELEMENTS 16  // of a chunk
+#else
+#define SUM float
+#define START_SUMS
+#define ELEMENTS 8
+#endif
+
+#if WGMMA_PTX
+#define UNROLL _Pragma("unroll")
+#define TEXT_(x) #x
+#define TEXT(x) TEXT_(x)
+// Copies 16 bytes, or zeros, from global to local memory; they stay in the first-level cache for other
+// taps.
+inline void FN(copy_pixels)(__local uint4* to, __global const uint4* from, bool inside) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"((uint)(size_t)to), "l"(from),
+               "r"(inside ? 16 : 0)
+               : "memory");
+}
+#define COMMIT_COPIES asm volatile("cp.async.commit_group;" ::: "memory")
+#define WAIT_(n) asm volatile("cp.async.wait_group " #n ";" ::: "memory")
+#define WAIT(n) WAIT_(n)
+#define PUBLISH asm volatile("fence.proxy.async.shared::cta;" ::: "memory")
+// Rows of 64 or 128 bytes, swizzled; the next 8 rows follow on 8 rows.
+inline ulong FN(descriptor)(__local const uint4* tile) {
+  return (ulong)(((uint)(size_t)tile >> 4) & 0x3fff) | (ulong)1 << 16 | (ulong)(8 * CHUNKS) << 32 |
+         (ulong)(CHUNKS == 4 ? 2 : 1) << 62;
+}
+#else
+#define UNROLL
+inline void FN(copy_pixels)(__local uint4* to, __global const uint4* from, bool inside) {
+  *to = inside ? *from : (uint4)(0);
+}
+#define COMMIT_COPIES
+#define WAIT(n)
+#define PUBLISH
+// The products of two rows' elements i of a chunk.
+#if BYTES
+inline int FN(product)(__local const uint4* a, __local const uint4* b, int i) {
+  return ((__local const uchar*)a)[i] * ((__local const char*)b)[i];
+}
+#else
+inline float FN(product)(__local const uint4* a, __local const uint4* b, int i) {
+  return vload_half(i, (__local const half*)a) * vload_half(i, (__local const half*)b);
+}
+#endif
+#endif
+
+// Declares the sums of a work-item: sums[j * 4 + k] is the pixel lane / 4 + k / 2 * 8 of the warp, the
+// channel of column j * 8 + lane % 4 * 2 + k % 2.
+#if BYTES
+#define START(i) \
+  AT(start_sums)[first_channel + i / (2 * VECTOR) * (4 * VECTOR) + i / 4 % (VECTOR / 2) * 2 + i % 2]
+#else
+#define START(i) 0
+#endif
+#define DECLARE_SUMS                                             \
+  const int first_channel = block * COLUMNS + lane % 4 * VECTOR; \
+  SUM sums[COLUMNS / 2];                                         \
+  UNROLL for (int i = 0; i < COLUMNS / 2; ++i) { sums[i] = START(i); }
+
+// Copies the pixel at a place of the input, or what stands for it outside. The products with zero points belong to the
+// sums, those past the last tap have weights of 0.
+#if BYTES
+#define OUTSIDE AT(weights) + (size_t)a.blocks* a.steps*(COLUMNS * CHUNKS)
+#define COPY_PIXELS(to, place, inside) \
+  FN(copy_pixels)(to, inside ? AT(in) + (place) : OUTSIDE, true)
+#else
+#define COPY_PIXELS(to, place, inside) FN(copy_pixels)(to, AT(in) + (inside ? place : 0), inside)
+#endif
+
+#if !WGMMA_PTX
+// Adds the products of a step: of the rows of pixels from `first` on, and all columns.
+#define MULTIPLY_PLAINLY(pixels, first, columns)                                   \
+  for (int i = 0; i < COLUMNS / 2; ++i) {                                          \
+    const int r = (first) + warp * 16 + lane / 4 + i % 4 / 2 * 8;                  \
+    const int c = i / 4 * 8 + lane % 4 * 2 + i % 2;                                \
+    for (int k = 0; k < CHUNKS * ELEMENTS; ++k)                                    \
+      sums[i] += FN(product)((pixels) + SWIZZLED(r, k / ELEMENTS),                 \
+                             (columns) + SWIZZLED(c, k / ELEMENTS), k % ELEMENTS); \
+  }
+#endif

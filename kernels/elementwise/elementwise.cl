@@ -9,6 +9,7 @@
 //   DIMS, N       number of loops, innermost first; number of operands
 //   OUT_T         type of the output
 //   STORE_ONE     stores an element
+//   LOAD, SAVE    read and write vectors, aligned or not
 //   GROUP         size of the work-group
 
 typedef struct {
@@ -39,7 +40,7 @@ KERNEL(OUT(OUT_T, out), const FN(Args) walk OPERANDS) {
     __global OUT_T* target = AT(out) + to;
     int i = begin;
 #if V > 1
-    for (; i + V <= end; i += V) STOREV(OUT_T, V, WIDE(i), target + i);
+    for (; i + V <= end; i += V) SAVE(OUT_T, V, WIDE(i), target + i);
 #endif
     for (; i < end; ++i) STORE_ONE(SINGLE(i), target + i * walk.out[0]);
     to += walk.out[1];

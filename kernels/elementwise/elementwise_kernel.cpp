@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "kernels/arguments.h"
+#include "kernels/convolution/convolution_tile.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/kernel.h"
 #include "kernels/registers.h"
@@ -177,6 +178,20 @@ Program make_program(const OpDesc& desc) {
   return program;
 }
 
+// Whether all vectors of the innermost loop are aligned to their size. CPUs load others as fast.
+bool aligned(const Program& program, const OpDesc& desc, const DeviceTraits& traits, int vector) {
+  if (traits.is_cpu || desc.outputs[0].offset % vector != 0) return false;
+  const auto fits = [&](const auto& step) {
+    return std::all_of(program.loops.begin(), program.loops.end() - 1,
+                       [&](const Loop& loop) { return step(loop) % vector == 0; });
+  };
+  for (size_t k = 0; k < program.operands.size(); ++k)
+    if (program.loops.back().in[k] != 0 && (program.operands[k].view.offset % vector != 0 ||
+                                            !fits([k](const Loop& loop) { return loop.in[k]; })))
+      return false;
+  return fits([](const Loop& loop) { return loop.out; });
+}
+
 std::string reject_elementwise(const OpDesc& desc, const DeviceTraits&) {
   const TensorDesc& out = desc.outputs[0];
   if (out.elements() == 0) return "the output is empty";
@@ -238,6 +253,9 @@ std::vector<TuningPoint> elementwise_space(const OpDesc& desc, const DeviceTrait
       continue;
     for (int run : {1, 8, 64}) points.push_back(point_of(vector, vector * run));
   }
+  // The last one, so that records of the others keep their meaning.
+  if (std::find(points.begin(), points.end(), point_of(8, 8)) != points.end())
+    points.push_back(point_of(8, 16));
   return points;
 }
 
@@ -245,7 +263,14 @@ TuningPoint elementwise_heuristic(const OpDesc& desc, const DeviceTraits& traits
   const bool wide = traits.is_cpu || traits.vector_width > 1;
   const Program program = make_program(desc);
   if (!program.vectors) return point_of(1, wide ? 256 : 1);
-  if (!wide) return point_of(4, 4);
+  if (!wide) {
+    // Few work-items with much to load each, but enough for the device.
+    const int64_t elements = desc.outputs[0].elements();
+    if (!has_few_registers(traits) && aligned(program, desc, traits, 8))
+      for (const int run : {16, 8})
+        if (elements / run >= int64_t{1024} * traits.compute_units) return point_of(8, run);
+    return point_of(4, 4);
+  }
   std::vector<TuningPoint> points{point_of(8, 8 * 64), point_of(4, 4 * 64)};
   if (traits.vector_width >= 16) points.insert(points.begin(), point_of(16, 16 * 64));
   // The remainder of a loop is computed element by element.
@@ -366,6 +391,7 @@ KernelPlan plan_elementwise(const OpDesc& desc, const DeviceTraits& traits,
                   {"OUT_T", value_type(desc.outputs[0].type)},
                   {"STORE_ONE(v, p)", store_text(desc, program)},
                   {"GROUP", std::to_string(group)}};
+  define_access(spec, vector > 1 && aligned(program, desc, traits, vector));
   std::reverse(program.loops.begin(),
                program.loops.end());  // the kernel numbers loops from the innermost
   program.loops.resize(dims, {1, 0, std::vector<int64_t>(n, 0)});
@@ -420,7 +446,7 @@ KernelPlan plan_elementwise(const OpDesc& desc, const DeviceTraits& traits,
       wide +=
           comma +
           (program.loops[0].in[k] == 0 ? "(" + type + ")(LOADV(" + stored + ", 1, " + base + "))"
-                                       : "LOADV(" + stored + ", V, " + base + " + (i))") +
+                                       : "LOAD(" + stored + ", V, " + base + " + (i))") +
           scaled;
     }
   }

@@ -21,7 +21,8 @@ KERNEL(IN(T, in), IN(T, weights), OUT(T, out), const FN(Args) s TAIL_PARAMS) {
   FV acc = 0;
 #pragma unroll 4
   for (int k = slice; k < s.k; k += SLICES)
-    acc = fma((FV)(LOADV(T, 1, a + k)), LOADV(T, VECTOR, AT(weights) + k * s.columns + c), acc);
+    acc = fma((FV)(LOADV(T, 1, a + k)), LOADV_ALIGNED(T, VECTOR, AT(weights) + k * s.columns + c),
+              acc);
   STOREV(float, VECTOR, acc, sums + (slice * LANES + lane) * VECTOR);
   barrier(CLK_LOCAL_MEM_FENCE);
   if (slice == 0 && c < s.n) {

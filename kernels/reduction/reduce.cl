@@ -8,6 +8,7 @@
 //   IN_T, OUT_T                      types of the elements
 //   ACC                              type of the sums: float, or int (with V = 1)
 //   LOAD_ONE(p), STORE_ONE(v, p)     read and write an element
+//   LOAD                             reads vectors, aligned or not
 //   FIRST, TAKE(acc, x), JOIN(a, b)  the reduction: start, next element, two parts
 //   FINISH(acc)                      the result; may use `scale`
 
@@ -17,9 +18,9 @@ typedef struct {
 
 #define ACCV CAT(ACC, V)
 #if V > 1
-#define LOAD(p) LOADV(IN_T, V, p)
+#define LOAD_LANES(p) LOAD(IN_T, V, p)
 #else
-#define LOAD(p) LOAD_ONE(p)
+#define LOAD_LANES(p) LOAD_ONE(p)
 #endif
 
 WORK_GROUP(GROUP, 1, 1)
@@ -47,7 +48,7 @@ KERNEL(IN(IN_T, in), OUT(OUT_T, out), const FN(Args) walk TAIL_PARAMS) {
       __global const IN_T* row = source + k * walk.reduced_from[2] + j * walk.reduced_from[1];
 #if ALONG
       for (int i = me * V; i < whole; i += GROUP * V) {
-        const ACCV x = LOAD(row + i);
+        const ACCV x = LOAD_LANES(row + i);
         acc = TAKE(acc, x);
       }
       for (int i = whole + me; i < walk.reduced[0]; i += GROUP) {
@@ -56,7 +57,7 @@ KERNEL(IN(IN_T, in), OUT(OUT_T, out), const FN(Args) walk TAIL_PARAMS) {
       }
 #else
       for (int i = me; i < walk.reduced[0]; i += GROUP) {
-        const ACCV x = LOAD(row + i * walk.reduced_from[0]);
+        const ACCV x = LOAD_LANES(row + i * walk.reduced_from[0]);
         acc = TAKE(acc, x);
       }
 #endif

@@ -5,9 +5,11 @@
 #include <limits>
 
 #include "kernels/arguments.h"
+#include "kernels/convolution/convolution_tile.h"
 #include "kernels/expand.h"
 #include "kernels/kernel.h"
 #include "kernels/movement/strided_copy.h"
+#include "kernels/registers.h"
 #include "kernels/shape_util.h"
 #include "kernels/tail.h"
 
@@ -233,6 +235,18 @@ TuningPoint point_of(int vector, int along, int group) {
   return {{{"V", vector}, {"ALONG", along}, {"GROUP", group}}};
 }
 
+// Whether all vectors that are read are aligned to their size. CPUs load others as fast.
+bool aligned(const OpDesc& desc, const DeviceTraits& traits, int vector, bool along) {
+  const Walk walk = walk_of(desc);
+  const auto fits = [vector](const CopyDim& dim) { return dim.from % vector == 0; };
+  const auto& lanes = along ? walk.reduced : walk.kept;  // the innermost loop is the last one
+  const auto& others = along ? walk.kept : walk.reduced;
+  return !traits.is_cpu && desc.inputs[0].offset % vector == 0 &&
+         (along || lanes.back().size % vector == 0) &&
+         std::all_of(lanes.begin(), lanes.end() - 1, fits) &&
+         std::all_of(others.begin(), others.end(), fits);
+}
+
 std::vector<TuningPoint> reduce_space(const OpDesc& desc, const DeviceTraits& traits) {
   const Widths widths = widths_of(desc);
   std::vector<TuningPoint> points;
@@ -255,6 +269,8 @@ TuningPoint reduce_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   int across = 1;
   for (int v : {4, 8, 16})
     if (v <= widths.across && v <= most) across = v;
+  if (!wide && !has_few_registers(traits) && widths.across >= 8 && aligned(desc, traits, 8, false))
+    across = 8;
   int group = 1;
   if (!wide) {  // as many work-items as the reduced elements keep busy
     const int64_t reduced = desc.inputs[0].elements() / desc.outputs[0].elements();
@@ -269,7 +285,7 @@ struct Args {
 #include "kernels/reduction/reduce_args.cl"
 };
 
-KernelPlan plan_reduce(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
+KernelPlan plan_reduce(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
   const TensorDesc &in = desc.inputs[0], &out = desc.outputs[0];
   const Reduction& reduction = reduction_of(desc.type);
   const int vector = point["V"], along = point["ALONG"], group = point["GROUP"];
@@ -291,6 +307,7 @@ KernelPlan plan_reduce(const OpDesc& desc, const DeviceTraits&, const TuningPoin
                   {"TAKE(a, x)", reduction.take},
                   {"JOIN(a, x)", reduction.join},
                   {"FINISH(a)", reduction.finish}};
+  define_access(spec, vector > 1 && aligned(desc, traits, vector, along != 0));
   const int lanes = along ? 1 : vector;
   std::reverse(walk.kept.begin(), walk.kept.end());  // the kernel numbers loops from the innermost
   std::reverse(walk.reduced.begin(), walk.reduced.end());

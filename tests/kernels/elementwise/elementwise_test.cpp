@@ -385,5 +385,29 @@ TEST(Elementwise, FewChannels) {
   }
 }
 
+// Vectors of a GPU are read and written at once where all of them are aligned.
+TEST(Elementwise, AlignedVectorsOfGpus) {
+  DeviceTraits gpu = gpu_traits();
+  gpu.compute_units = 1;
+  const Tensor x = random_tensor({2, 16, 20, 30}), y = random_tensor({1, 16, 1, 1}, 0.5, 2, 2);
+  for (const ElementType type : {ElementType::f32, ElementType::f16})
+    for (const bool gaps : {false, true}) {
+      OpDesc desc = make_desc("Multiply", 1, {}, {x, y}, {false, true});
+      for (TensorDesc* tensor : {&desc.inputs[0], &desc.outputs[0]}) {
+        *tensor = TensorDesc::channels_last(type, x.shape());
+        if (gaps) *tensor = with_gaps(*tensor);
+      }
+      const KernelFamily& family = *find_op("Multiply", 1)->families.at(0);
+      const TuningPoint point = family.heuristic(desc, gpu);
+      EXPECT_EQ(point["RUN"], gaps ? 4 : 16);
+      const KernelPlan plan = family.plan(desc, gpu, point);
+      for (const auto& [name, value] : plan.launches[0].defines)
+        if (name == "LOAD") {
+          EXPECT_EQ(value, gaps ? "LOADV" : "LOADV_ALIGNED");
+        }
+      check_op(desc, {x, y}, {1e-5, type == ElementType::f16 ? 1e-3 : 1e-4}, &gpu);
+    }
+}
+
 }  // namespace
 }  // namespace clinfer::test

@@ -81,5 +81,23 @@ TEST(Reduce, Tail) {
   check_op(desc, {x, along, bias});
 }
 
+// Vectors of a GPU are read at once where all of them are aligned.
+TEST(Reduce, AlignedVectorsOfGpus) {
+  const DeviceTraits gpu = test::gpu_traits();
+  const Tensor x = random_tensor({2, 40, 6, 7}), across = axes({2, 3}), along = axes({1});
+  for (const ElementType type : {ElementType::f32, ElementType::f16})
+    for (const bool gaps : {false, true})
+      for (const Tensor& over : {across, along}) {
+        OpDesc desc = reduce("ReduceMean", x, over);
+        desc.inputs[0] = TensorDesc::channels_last(type, x.shape());
+        desc.outputs[0].type = type;
+        if (gaps) desc.inputs[0] = test::with_gaps(desc.inputs[0]);
+        check_op(desc, {x, over}, {1e-5, type == ElementType::f16 ? 1e-3 : 1e-4}, &gpu);
+        if (over.elements() == 1) continue;
+        const KernelFamily& family = *find_op("ReduceMean", 1)->families.at(0);
+        EXPECT_EQ(family.heuristic(desc, gpu)["V"], gaps ? 4 : 8);
+      }
+}
+
 }  // namespace
 }  // namespace clinfer

@@ -45,23 +45,23 @@ bool has_halves(const OpDesc& desc, const TileProblem& problem) {
 
 // Bytes of a thread's registers: sums, the blocks of the pixels, four rows of weights, halves as
 // floats and in part as loaded; what a tail of several operands loads for four vectors, which the
-// compiler does at once; addresses, positions of pixels that are no long row, which take much where
-// registers are wide, and what else it keeps. Points that need more than there are spill
-// (tests/kernels/ocloc).
+// compiler does at once; addresses, positions of pixels that are no long row for the kernel, which
+// take much where registers are wide, or for its tail, and what else it keeps. Points that need more
+// than there are spill (tests/kernels/ocloc).
 int64_t register_bytes(const Point& p, const OpDesc& desc, const TileProblem& problem, bool wide) {
   const ConvShape& s = problem.shape;
-  const bool bytes = takes_bytes(desc), row = walk_pixels(desc, problem).row;
-  const bool halves = !bytes && has_halves(desc, problem);
+  const PixelWalk walk = walk_pixels(desc, problem);
+  const bool bytes = takes_bytes(desc), halves = !bytes && has_halves(desc, problem);
   const bool deep = s.kernel[0] > 1 || s.in[0] > 1;
   const int64_t blocks = int64_t{p.tile_p} * p.reads, weights = int64_t{4} * p.vectors;
-  const int64_t loaded = p.vectors == 4 && has_several_operands(desc) ? 64 : 0;
+  const int64_t loaded = p.vectors == 4 && has_several_operands(desc) ? (wide ? 128 : 64) : 0;
   return p.lanes * (4 * p.tile_p * p.vectors + (halves ? 5 : 4) * blocks +
                     (p.weight == 2 ? 8 : 4) * weights + loaded) +
-         (row    ? 48
-          : wide ? (deep ? 800 : 700)
-                 : 72) *
+         (walk.row ? (walk.flat_tail || wide ? 48 : 136)
+          : wide   ? (deep ? 800 : 700)
+                   : 72) *
              p.tile_p +
-         (row || p.reads == 1 ? 704 : bytes ? 1300 : 1200);
+         (walk.row || p.reads == 1 ? 704 : bytes ? 1300 : 1200);
 }
 
 // A thread has 128 registers.

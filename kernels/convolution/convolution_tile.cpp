@@ -145,15 +145,17 @@ double cpu_cost(const TileProblem& problem, const CpuShape& c, const DeviceTrait
 // what is loaded, its address, and its position unless the pixels are a long row, and where slices
 // add their sums up and apply the tail, its operands; the compiler takes the rest. Before a tail with
 // several operands it loads the sums of all slices at once. Where registers are wide, addresses have
-// 64 bits. The constants separate the points that spill from those that do not, in the layers of the
-// tests.
+// 64 bits, and what such a tail and slices of a long row keep varies much. The constants separate the
+// points that spill from those that do not, in the layers of the tests.
 bool fits_registers(const TileShape& p, bool row, int operands, const DeviceTraits& traits) {
   const bool wide = has_wide_registers(traits);
   const int sums = p.vector * p.vectors * p.tile_p, weights = p.vector * p.vectors;
   const int values = sums + (wide ? 3 : 2) * weights + (row ? (wide ? 3 : 5) : 10) * p.tile_p +
                      (p.slices > 1 ? (wide ? 4 : 16 + 4 * operands) : 0);
-  const bool loads_many = !wide && operands > 1 && p.slices * weights >= 64;
-  return !has_few_registers(traits) || (values < (wide ? 78 : 92) && !loads_many);
+  const bool loads_many = operands > 1 && p.slices * weights >= 64;
+  const bool sliced = p.slices > 1;
+  const int most = wide ? (operands > 1 || (row && sliced) ? 37 : 78) : sliced && !row ? 76 : 92;
+  return !has_few_registers(traits) || (values < most && !loads_many);
 }
 
 // Points on a GPU: one tile per work-item. Lanes of a work-group compute neighbouring channels and

@@ -408,11 +408,13 @@ TEST(IntelTiles, FitTheRegisters) {
     EXPECT_FALSE(offers_tile(intel_gpu("skl", 24), vector, tile_p, slices)) << vector << tile_p;
     EXPECT_FALSE(offers_tile(intel_gpu("pvc", 512), vector, tile_p, slices)) << vector << tile_p;
   }
-  for (const auto& [vector, tile_p, slices] : {std::array{8, 4, 1}, {8, 3, 2}, {2, 6, 1}}) {
+  for (const auto& [vector, tile_p, slices] : {std::array{8, 4, 1}, {2, 6, 1}}) {
     EXPECT_TRUE(offers_tile(intel_gpu("skl", 24), vector, tile_p, slices)) << vector << tile_p;
     EXPECT_FALSE(offers_tile(intel_gpu("pvc", 512), vector, tile_p, slices)) << vector << tile_p;
   }
-  EXPECT_TRUE(offers_tile(intel_gpu("pvc", 512), 8, 2, 2));
+  for (const char* device : {"skl", "dg2", "pvc"})
+    EXPECT_TRUE(offers_tile(intel_gpu(device, 512), 8, 2, 2)) << device;
+  EXPECT_FALSE(offers_tile(intel_gpu("dg2", 512), 4, 4, 2));
 
   // Along a row of pixels.
   desc = describe({"Convolution", {1, 64, 72, 72}, {64, 64, 1, 1}, "1,1", "0,0", "1,1"},
@@ -424,10 +426,15 @@ TEST(IntelTiles, FitTheRegisters) {
   for (const auto& [vector, tile_p, slices] : {std::array{8, 4, 2}, {4, 8, 1}})
     EXPECT_TRUE(offers_tile(intel_gpu("skl", 24), vector, tile_p, slices)) << vector << tile_p;
   EXPECT_TRUE(offers_tile(intel_gpu("skl", 24), 8, 1, 8));
+  EXPECT_TRUE(offers_tile(intel_gpu("pvc", 512), 4, 4, 1));
+  EXPECT_TRUE(offers_tile(intel_gpu("pvc", 512), 4, 2, 8));
+  EXPECT_FALSE(offers_tile(intel_gpu("pvc", 512), 4, 3, 4));
   add_functions(desc, inputs);
   EXPECT_FALSE(offers_tile(intel_gpu("skl", 24), 8, 4, 2));
   EXPECT_FALSE(offers_tile(intel_gpu("skl", 24), 8, 1, 8));
   EXPECT_TRUE(offers_tile(intel_gpu("skl", 24), 4, 1, 8));
+  EXPECT_FALSE(offers_tile(intel_gpu("pvc", 512), 4, 4, 1));
+  EXPECT_TRUE(offers_tile(intel_gpu("pvc", 512), 4, 2, 1));
 
   // In sub-groups of 32, which their compiler would take, they spill nevertheless.
   const auto is_narrow = [](const DeviceTraits& traits) {
@@ -531,6 +538,16 @@ TEST(IntelTiles, LeaveRegistersToTails) {
   EXPECT_TRUE(offers_sixteen_sums());
   add_functions(desc, inputs);
   EXPECT_FALSE(offers_sixteen_sums());
+
+  // A row of pixels that is none for the tail.
+  desc = describe({"Convolution", {1, 64, 6, 5}, {64, 64, 1, 1}, "1,1", "0,0", "1,1"},
+                  ElementType::f32, inputs);
+  const auto offers_twelve = [&] {
+    return offers("conv_subgroup", desc, intel_gpu("dg2", 512), {{"VECTORS", 1}, {"TILE_P", 12}});
+  };
+  EXPECT_TRUE(offers_twelve());
+  add_activation(desc, inputs, "add", random_tensor({1, 64, 6, 1}, -1, 1, 3));
+  EXPECT_FALSE(offers_twelve());
 }
 
 TEST(IntelTiles, OfRowsFitTheRegisters) {

@@ -153,8 +153,9 @@ bool fits_registers(const TileShape& p, bool row, int operands, const DeviceTrai
   const int values = sums + (wide ? 3 : 2) * weights + (row ? (wide ? 3 : 5) : 10) * p.tile_p +
                      (p.slices > 1 ? (wide ? 4 : 16 + 4 * operands) : 0);
   const bool loads_many = operands > 1 && p.slices * weights >= 64;
-  const bool sliced = p.slices > 1;
-  const int most = wide ? (operands > 1 || (row && sliced) ? 37 : 78) : sliced && !row ? 76 : 92;
+  const bool sliced = p.slices > 1, several = operands > 1;
+  const int most =
+      wide ? (several || (row && sliced) ? 37 : 78) : (!row && (several || sliced) ? 68 : 92);
   return !has_few_registers(traits) || (values < most && !loads_many);
 }
 

@@ -126,7 +126,7 @@ std::string reject_tile(const OpDesc& desc, const DeviceTraits&) {
 std::vector<TuningPoint> tile_space(const OpDesc& desc, const DeviceTraits& traits) {
   const ConvShape s = resolve(desc);
   const int64_t channels = is_depthwise(s) ? s.groups : s.out_channels;
-  const int most = desc.inputs[0].type == ElementType::f32 ? 80 : 128;
+  const int most = desc.inputs[0].type == ElementType::f32 ? 72 : 128;
   std::vector<TuningPoint> space;
   for (int vector : {8, 16, 4, 2, 1}) {
     if (!fits(desc, s, vector) || (vector > 1 && vector / 2 >= channels)) continue;

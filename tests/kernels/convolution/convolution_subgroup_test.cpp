@@ -413,7 +413,7 @@ TEST(IntelTiles, FitTheRegisters) {
     EXPECT_FALSE(offers_tile(intel_gpu("pvc", 512), vector, tile_p, slices)) << vector << tile_p;
   }
   for (const char* device : {"skl", "dg2", "pvc"})
-    EXPECT_TRUE(offers_tile(intel_gpu(device, 512), 8, 2, 2)) << device;
+    EXPECT_TRUE(offers_tile(intel_gpu(device, 512), 4, 2, 2)) << device;
   EXPECT_FALSE(offers_tile(intel_gpu("dg2", 512), 4, 4, 2));
 
   // Along a row of pixels.
@@ -501,7 +501,8 @@ TEST(IntelTiles, OfOtherKindsFitTheRegisters) {
   };
   EXPECT_TRUE(offers_sums(hopper("NVIDIA H200"), 16, 4));
   EXPECT_FALSE(offers_sums(intel_gpu("skl", 24), 16, 4));
-  EXPECT_TRUE(offers_sums(intel_gpu("skl", 24), 8, 8));
+  EXPECT_TRUE(offers_sums(intel_gpu("skl", 24), 8, 4));
+  EXPECT_FALSE(offers_sums(intel_gpu("tgllp", 96), 8, 8));
   desc.inputs[0].type = desc.outputs[0].type = ElementType::f16;
   EXPECT_FALSE(offers_sums(intel_gpu("skl", 24), 16, 8));
   EXPECT_TRUE(offers_sums(intel_gpu("skl", 24), 16, 4));

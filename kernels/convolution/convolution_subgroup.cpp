@@ -43,22 +43,31 @@ bool has_halves(const OpDesc& desc, const TileProblem& problem) {
   return desc.inputs[problem.data].type == ElementType::f16;
 }
 
+int64_t count_operands(const OpDesc& desc) {
+  return std::count_if(desc.tail.begin(), desc.tail.end(),
+                       [](const PostOp& op) { return !op.is_unary(); });
+}
+
 // Bytes of a thread's registers: sums, the blocks of the pixels, four rows of weights, halves as
-// floats and in part as loaded; what a tail of several operands loads for four vectors, which the
-// compiler does at once; addresses, positions of pixels that are no long row for the kernel, which
-// take much where registers are wide, or for its tail, and what else it keeps. Points that need more
-// than there are spill (tests/kernels/ocloc).
+// floats and in part as loaded; what a tail's operands take, which the compiler loads at once for
+// four vectors, and keeps over the rest of a run where weights are halves; addresses, positions of
+// pixels that are no long row for the kernel, which take much where registers are wide, and more
+// there in merged runs before such a tail, or for its tail, and what else it keeps. Points that need
+// more than there are spill (tests/kernels/ocloc).
 int64_t register_bytes(const Point& p, const OpDesc& desc, const TileProblem& problem, bool wide) {
   const ConvShape& s = problem.shape;
   const PixelWalk walk = walk_pixels(desc, problem);
   const bool bytes = takes_bytes(desc), halves = !bytes && has_halves(desc, problem);
   const bool deep = s.kernel[0] > 1 || s.in[0] > 1;
   const int64_t blocks = int64_t{p.tile_p} * p.reads, weights = int64_t{4} * p.vectors;
-  const int64_t loaded = p.vectors == 4 && has_several_operands(desc) ? (wide ? 128 : 64) : 0;
+  const Runs runs = runs_of(desc, problem, p.lanes);
+  const int64_t operands = count_operands(desc);
+  const int64_t loaded = p.vectors < 4 ? 0 : operands > 1 ? (wide ? 128 : 64) : 16 * operands;
+  const int64_t kept = operands > 0 && p.weight == 2 && runs.rest() > 0 ? 12 * p.vectors : 0;
   return p.lanes * (4 * p.tile_p * p.vectors + (halves ? 5 : 4) * blocks +
-                    (p.weight == 2 ? 8 : 4) * weights + loaded) +
+                    (p.weight == 2 ? 8 : 4) * weights + loaded + kept) +
          (walk.row ? (walk.flat_tail || wide ? 48 : 136)
-          : wide   ? (deep ? 800 : 700)
+          : wide   ? (deep ? 800 : 700) + (runs.merged && operands > 0 ? 80 : 0)
                    : 72) *
              p.tile_p +
          (walk.row || p.reads == 1 ? 704 : bytes ? 1300 : 1200);
@@ -196,10 +205,7 @@ SubgroupCycles subgroup_cycles(const OpDesc& desc, const TileProblem& problem,
   return cycles(desc, problem, Point(point), traits);
 }
 
-bool has_several_operands(const OpDesc& desc) {
-  return std::count_if(desc.tail.begin(), desc.tail.end(),
-                       [](const PostOp& op) { return !op.is_unary(); }) > 1;
-}
+bool has_several_operands(const OpDesc& desc) { return count_operands(desc) > 1; }
 
 bool reads_blocks(const OpDesc& desc, const TileProblem& problem) {
   return !has_halves(desc, problem) || input_aligned(desc, problem, 2);

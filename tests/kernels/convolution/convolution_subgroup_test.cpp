@@ -25,9 +25,11 @@ class SubGroups : public testing::Test {
   DeviceTraits traits_;
 };
 
+using Values = std::vector<std::pair<const char*, int>>;
+
 // Whether one of a family's points has these values.
 bool offers(const std::string& name, const OpDesc& desc, const DeviceTraits& traits,
-            const std::vector<std::pair<const char*, int>>& values) {
+            const Values& values) {
   const auto& families = find_op(desc.type, desc.opset)->families;
   const auto family = std::find_if(families.begin(), families.end(),
                                    [&](const KernelFamily* f) { return f->name == name; });
@@ -482,13 +484,37 @@ TEST(IntelTiles, OfBytesFitTheRegisters) {
 
 TEST(IntelTiles, OfOtherKindsFitTheRegisters) {
   std::vector<Tensor> inputs;
-  OpDesc desc =
-      describe({"GroupConvolution", {1, 32, 72, 72}, {32, 1, 1, 5, 5}, "2,2", "2,2", "1,1"},
-               ElementType::u8, inputs);
-  EXPECT_FALSE(
-      offers("conv_depthwise_int8", desc, intel_gpu("skl", 24), {{"VECTOR", 8}, {"TILE_P", 4}}));
-  EXPECT_TRUE(
-      offers("conv_depthwise_int8", desc, intel_gpu("skl", 24), {{"VECTOR", 8}, {"TILE_P", 2}}));
+  OpDesc desc;
+  const auto offers_depthwise = [&](int vector, int tile_p) {
+    const bool bytes = desc.inputs[0].type == ElementType::u8;
+    return offers(bytes ? "conv_depthwise_int8" : "conv_depthwise", desc, intel_gpu("dg2", 512),
+                  {{"VECTOR", vector}, {"TILE_P", tile_p}});
+  };
+  const ConvolutionCase wide{
+      "GroupConvolution", {1, 32, 72, 72}, {32, 1, 1, 5, 5}, "2,2", "2,2", "1,1"};
+  const ConvolutionCase narrow{
+      "GroupConvolution", {1, 32, 72, 72}, {32, 1, 1, 3, 3}, "1,1", "1,1", "1,1"};
+  for (const ElementType type : {ElementType::u8, ElementType::f16, ElementType::f32}) {
+    desc = describe(wide, type, inputs);
+    for (const auto& [vector, tile_p] : {std::array{8, 4}, {4, 8}, {2, 8}})
+      EXPECT_FALSE(offers_depthwise(vector, tile_p)) << vector << tile_p;
+    EXPECT_TRUE(offers_depthwise(8, 2));
+  }
+  desc = describe(narrow, ElementType::f16, inputs);
+  EXPECT_TRUE(offers_depthwise(8, 4));
+  EXPECT_TRUE(offers_depthwise(4, 8));
+  desc.outputs[0].type = ElementType::f32;
+  EXPECT_FALSE(offers_depthwise(4, 8));
+  desc = describe(narrow, ElementType::u8, inputs);
+  EXPECT_FALSE(offers_depthwise(4, 8));
+  desc.outputs[0].type = ElementType::u8;
+  EXPECT_FALSE(offers_depthwise(8, 4));
+  EXPECT_TRUE(offers_depthwise(4, 8));
+  // Halves that are not aligned.
+  desc = describe({"GroupConvolution", {1, 33, 72, 72}, {33, 1, 1, 3, 3}, "1,1", "1,1", "1,1"},
+                  ElementType::f16, inputs);
+  EXPECT_FALSE(offers_depthwise(4, 8));
+  EXPECT_TRUE(offers_depthwise(4, 4));
 
   inputs = {random_tensor({1, 32, 9, 9}, -1, 1, 1), random_tensor({32, 32, 2, 2}, -1, 1, 2)};
   desc = make_desc(
@@ -549,6 +575,38 @@ TEST(IntelTiles, LeaveRegistersToTails) {
   EXPECT_TRUE(offers_twelve());
   add_activation(desc, inputs, "add", random_tensor({1, 64, 6, 1}, -1, 1, 3));
   EXPECT_FALSE(offers_twelve());
+
+  // One operand, for four vectors, beside the rest of a run, and in rows of the kernel.
+  const auto offers_point = [&](const char* device, const Values& values) {
+    return offers("conv_subgroup", desc, intel_gpu(device, 512), values);
+  };
+  const auto add_bias = [&] {
+    add_activation(desc, inputs, "add", random_tensor({1, 64, 1, 1}, -1, 1, 3));
+  };
+  const Values four{{"VECTORS", 4}, {"TILE_P", 4}, {"READS", 2}};
+  desc = describe({"Convolution", {1, 64, 72, 72}, {64, 64, 3, 3}, "1,1", "1,1", "1,1"},
+                  ElementType::f32, inputs);
+  EXPECT_TRUE(offers_point("dg2", four));
+  add_bias();
+  EXPECT_FALSE(offers_point("dg2", four));
+  EXPECT_TRUE(offers_point("dg2", {{"VECTORS", 4}, {"TILE_P", 4}, {"READS", 1}}));
+
+  const Values halves{{"VECTORS", 2}, {"TILE_P", 8}, {"WEIGHT", 2}};
+  for (const int channels : {64, 40}) {
+    desc =
+        describe({"Convolution", {1, channels, 72, 72}, {64, channels, 1, 1}, "1,1", "0,0", "1,1"},
+                 ElementType::f16, inputs);
+    EXPECT_TRUE(offers_point("dg2", halves)) << channels;
+    add_bias();
+    EXPECT_EQ(offers_point("dg2", halves), channels == 64);
+  }
+
+  const Values eight{{"VECTORS", 1}, {"TILE_P", 8}};
+  desc = describe({"Convolution", {1, 3, 72, 72}, {64, 3, 5, 5}, "1,1", "2,2", "1,1"},
+                  ElementType::f32, inputs);
+  EXPECT_TRUE(offers_point("pvc", eight));
+  add_bias();
+  EXPECT_FALSE(offers_point("pvc", eight));
 }
 
 TEST(IntelTiles, OfRowsFitTheRegisters) {

@@ -11,10 +11,11 @@ import array
 import math
 import random
 from pathlib import Path
+from statistics import NormalDist
 
 from ir_model import Model
 
-NOISE = [random.Random(1).gauss(0, 1) for _ in range(4099)]  # a prime: no two filters are alike
+NOISE = [NormalDist().inv_cdf((i + 0.5) / 256) for i in range(256)]  # each as likely as the others
 
 
 class Network(Model):
@@ -23,15 +24,17 @@ class Network(Model):
     def __init__(self, small=False):
         super().__init__()
         self.small = small
+        self.random = random.Random(1)
 
     def noise(self, shape, scale):
         count = math.prod(shape)
-        values = array.array("f", [scale * value for value in NOISE])
+        values = [scale * value for value in NOISE]
         # No two layers are alike in either case.
         offset = 64 * len(self.layers) if self.small else len(self.weights)
         missing = offset // 4 + count - len(self.weights) // 4
         if missing > 0:
-            self.weights += (values.tobytes() * (missing // len(NOISE) + 1))[:4 * missing]
+            drawn = self.random.getrandbits(8 * missing).to_bytes(missing, "little")
+            self.weights += array.array("f", map(values.__getitem__, drawn)).tobytes()
         return self.layer("Const", 1, [], [shape], {"element_type": "f32", "shape": ",".join(map(str, shape)), "offset": offset,
                                                     "size": 4 * count})
 

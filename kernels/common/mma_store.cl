@@ -6,6 +6,7 @@
 //   SUM_OF(i, k, j)            the sum of pixel i, vector k, element j
 //   WHOLE_BLOCKS               all channels of all blocks exist
 //   GAPS                       pixels past the ends of lines and images are none
+//   IN_LINE                    the pixels are those of line y of image n
 #if WHOLE_BLOCKS
 #define LEFT_OF(in_group) VECTOR
 #else
@@ -23,6 +24,10 @@
 #endif
 UNROLL for (int i = 0; i < ROWS_OF_ITEM; ++i) {
   const int pixel = first_pixel + i * 8;
+#if IN_LINE
+  if ((pixel < a.ow) & (y < a.oh)) {
+    const int x = pixel, offset = n * a.out_n + y * a.out_h + x * a.out_w;
+#else
   if (pixel < a.pixels) {
 #if POINTWISE
     const int offset = pixel * a.out_w;
@@ -36,6 +41,7 @@ UNROLL for (int i = 0; i < ROWS_OF_ITEM; ++i) {
     const int line = QUOTIENT(pixel, ow), n = QUOTIENT(line, oh);
     const int y = line - n * a.oh, x = pixel - line * a.ow;
     const int offset = n * a.out_n + y * a.out_h + x * a.out_w;
+#endif
 #endif
 #if GAPS
     if ((x >= a.iw) | (y >= a.ih)) continue;

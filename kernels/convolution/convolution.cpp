@@ -179,8 +179,8 @@ std::vector<OpDef> convolution_ops() {
   convolution.opsets = {1};
   convolution.infer_shapes = infer_shapes;
   convolution.evaluate = evaluate;
-  convolution.families = {&wgmma_family(), &kMma,  &kXmx, &kSubgroup, &winograd_family(),
-                          &kBf16,          &kTile, &kAmx, &kInt8,     &kGeneral};
+  convolution.families = {&wgmma_family(), &kMma,  &rows_family(), &kXmx,  &kSubgroup, &winograd_family(),
+                          &kBf16,          &kTile, &kAmx,          &kInt8, &kGeneral};
   convolution.layout = LayoutRule::image;
   // Integer sums, as models with dynamic quantisation use them (ConvInteger).
   convolution.expand = [](Expansion& x) {

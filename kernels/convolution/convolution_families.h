@@ -17,6 +17,9 @@ const KernelFamily& depthwise_int8_family();
 // Convolution of halves by warpgroup matrix instructions (convolution_wgmma.cl).
 const KernelFamily& wgmma_family();
 
+// Convolution by matrix instructions of pixels whose channels are no whole words (convolution_rows.cl).
+const KernelFamily& rows_family();
+
 // Convolution by 3x3 kernels on CPUs with a quarter of the multiplications (convolution_winograd.cl).
 const KernelFamily& winograd_family();
 

@@ -71,53 +71,18 @@ bool aligned(const OpDesc& desc, const TileProblem& problem, int64_t bytes) {
   return problem.shape.in_channels % elements == 0 && input_aligned(desc, problem, elements);
 }
 
-// For pixels whose channels cannot be read in words, in particular pixels with few channels: a tap
-// is then a row of the kernel, whose elements are adjacent in memory, like the channels of one wide
-// pixel.
-bool wants_rows(const OpDesc& desc, const TileProblem& problem) {
-  const auto size = static_cast<int64_t>(size_of(desc.inputs[problem.data].type));
-  return problem.shape.in_channels * size < 16 || !aligned(desc, problem, 8);
-}
-
-TileProblem in_rows(TileProblem problem) {
-  ConvShape& s = problem.shape;
-  const int64_t channels = s.in_channels;
-  s.in_channels *= s.kernel[2];
-  s.kernel[2] = 1;
-  for (auto* elements : {&s.in, &s.stride, &s.pad}) (*elements)[2] *= channels;
-  problem.in.w = 1;
-  return problem;
-}
-
-std::string reject_rows(const TileProblem& problem) {
-  const ConvShape& s = problem.shape;
-  if (s.groups > 1 || s.taps() == 1 || s.dilation[2] != 1 || problem.in.w != s.in_channels)
-    return "pixels are no words, nor rows of the kernel one run of elements";
-  if (s.in_channels * s.kernel[2] < 2) return "rows of one element";
-  if (s.in_channels * (s.in[2] + s.pad[2] + s.out[2] * s.stride[2]) > kMaxIndex)
-    return "rows of more than 2^31 elements";
-  return "";
-}
-
 // Warps of a work-group: along pixels, along blocks of channels, and slices of the steps.
 constexpr std::array<int, 3> kWarps[] = {{1, 1, 1}, {4, 1, 1}, {2, 2, 1}, {1, 4, 1}, {1, 1, 2},
                                          {1, 1, 4}, {1, 1, 8}, {2, 1, 2}, {2, 1, 4}};
 
-struct Problem {
-  bool rows;
-  TileProblem tile;
-  Problem(const OpDesc& desc, const TileProblem& given)
-      : rows(wants_rows(desc, given)), tile(rows ? in_rows(given) : given) {}
-};
-
-std::vector<Point> points_of(const OpDesc& desc, const Problem& given, const DeviceTraits& traits) {
-  const TileProblem& problem = given.tile;
+std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
+                             const DeviceTraits& traits) {
   const ConvShape& s = problem.shape;
   const int64_t pixel_bytes =
       s.in_channels * static_cast<int64_t>(size_of(desc.inputs[problem.data].type));
   std::vector<Point> points;
   for (int words : {4, 2}) {
-    if (!given.rows && !aligned(desc, problem, 4 * words)) continue;
+    if (!aligned(desc, problem, 4 * words)) continue;
     if (words == 4 && pixel_bytes <= 32) continue;  // half of a step would be empty
     for (const auto& [vector, vectors] :
          {std::pair{8, 1}, std::pair{8, 2}, std::pair{8, 4}, std::pair{4, 1}, std::pair{2, 1}}) {
@@ -203,10 +168,10 @@ constexpr Cycles kBeside{.sum = 5.9,
 // Time on a GPU in cycles: the wait of the slowest work-group, the instructions of all warps (four
 // schedulers per compute unit), and starting work-groups. Warps of a group that read the same words
 // find them in the cache.
-double cost(const OpDesc& desc, const Problem& problem, const Point& p,
+double cost(const OpDesc& desc, const TileProblem& problem, const Point& p,
             const DeviceTraits& traits) {
   const Cycles& c = traits.alone ? kAlone : kBeside;
-  const ConvShape& s = problem.tile.shape;
+  const ConvShape& s = problem.shape;
   const double units = traits.compute_units;
   const double warps_p =
       p.warps_p * static_cast<double>(ceil_div(s.pixels(), int64_t{16} * p.tile_p * p.warps_p));
@@ -220,7 +185,7 @@ double cost(const OpDesc& desc, const Problem& problem, const Point& p,
                        c.tiles * p.tiles() / std::pow(p.warps_p, c.near);
   const double issue = (c.sum * sums + loads) * words + c.step;
   double own = c.item + c.item_sum * sums + c.item_tile_p * p.tile_p;
-  if (!output_aligned(desc, problem.tile, p.vector)) own += c.scattered * sums * p.vector;
+  if (!output_aligned(desc, problem, p.vector)) own += c.scattered * sums * p.vector;
   if (p.slices > 1) own += c.slices + c.slices_sum * sums;
   const double registers =
       c.registers + c.registers_sum * sums + p.ahead * p.words * (2 * p.tile_p + p.tiles());
@@ -232,7 +197,7 @@ double cost(const OpDesc& desc, const Problem& problem, const Point& p,
 }
 
 std::vector<double> costs_of(const std::vector<Point>& points, const OpDesc& desc,
-                             const Problem& problem, const DeviceTraits& traits) {
+                             const TileProblem& problem, const DeviceTraits& traits) {
   std::vector<double> costs;
   for (const Point& point : points) costs.push_back(cost(desc, problem, point, traits));
   return costs;
@@ -281,6 +246,11 @@ std::vector<std::byte> mma_weights(const std::vector<float>& weights, const Conv
 
 }  // namespace
 
+bool pixels_are_words(const OpDesc& desc, const TileProblem& problem) {
+  const auto size = static_cast<int64_t>(size_of(desc.inputs[problem.data].type));
+  return problem.shape.in_channels * size >= 16 && aligned(desc, problem, 8);
+}
+
 std::string reject_mma(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits) {
   if (traits.matrix != MatrixUnit::ptx && traits.matrix != MatrixUnit::emulated)
     return "the device has no matrix instructions of warps";
@@ -293,8 +263,7 @@ std::string reject_mma(const OpDesc& desc, const TileProblem& problem, const Dev
     if (s.in[0] != 1 || s.out[0] != 1 || s.kernel[0] != 1) return "three spatial dimensions";
   }
   if (std::string why = reject_channels(s, problem.in, problem.out); !why.empty()) return why;
-  if (wants_rows(desc, problem))
-    if (std::string why = reject_rows(problem); !why.empty()) return why;
+  if (!pixels_are_words(desc, problem)) return "the channels of a pixel are no whole words";
   if (s.out_channels < 8) return "fewer than eight output channels";
   // A block is at most 128 channels wide, a step takes at most 64 bytes of a pixel.
   if (s.groups * (s.out_channels + 128) * s.taps() * (s.in_channels + 64) > kMaxIndex)
@@ -307,29 +276,23 @@ std::string reject_mma(const OpDesc& desc, const TileProblem& problem, const Dev
 std::vector<TuningPoint> mma_space(const OpDesc& desc, const TileProblem& problem,
                                    const DeviceTraits& traits) {
   std::vector<TuningPoint> space;
-  for (const Point& point : points_of(desc, {desc, problem}, traits))
+  for (const Point& point : points_of(desc, problem, traits))
     space.push_back(point.tuning());
   return space;
 }
 
 std::vector<double> mma_costs(const OpDesc& desc, const TileProblem& problem,
                               const DeviceTraits& traits) {
-  const Problem own(desc, problem);
-  return costs_of(points_of(desc, own, traits), desc, own, traits);
+  return costs_of(points_of(desc, problem, traits), desc, problem, traits);
 }
 
-TuningPoint mma_heuristic(const OpDesc& desc, const TileProblem& given,
+TuningPoint mma_heuristic(const OpDesc& desc, const TileProblem& problem,
                           const DeviceTraits& traits) {
-  const Problem problem(desc, given);
-  const std::vector<Point> points = points_of(desc, problem, traits);
-  const std::vector<double> costs = costs_of(points, desc, problem, traits);
-  const auto least = std::min_element(costs.begin(), costs.end()) - costs.begin();
-  return points[static_cast<size_t>(least)].tuning();
+  return cheapest(mma_space(desc, problem, traits), mma_costs(desc, problem, traits));
 }
 
-KernelPlan mma_plan(const OpDesc& desc, const TileProblem& given, const DeviceTraits& traits,
+KernelPlan mma_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
                     const TuningPoint& tuning) {
-  const auto& [rows, problem] = Problem(desc, given);
   const ConvShape& s = problem.shape;
   const Point point(tuning);
   const Steps steps(desc, s, point);
@@ -379,7 +342,6 @@ KernelPlan mma_plan(const OpDesc& desc, const TileProblem& given, const DeviceTr
   define("WARPS_P", point.warps_p);
   define("WARPS_C", point.warps_c);
   define("SLICES", point.slices);
-  define("ROWS", rows);
   define("POINTWISE", walk.row);
   define("FLAT_TAIL", walk.flat_tail);
   define("ALIGNED", output_aligned(desc, problem, point.vector));

@@ -9,6 +9,10 @@
 
 namespace clinfer {
 
+// Whether the channels of each pixel are whole words that a work-item can read at once, and fill half of
+// a step. (convolution_rows.cl takes others.)
+bool pixels_are_words(const OpDesc& desc, const TileProblem& problem);
+
 std::string reject_mma(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits);
 std::vector<TuningPoint> mma_space(const OpDesc& desc, const TileProblem& problem,
                                    const DeviceTraits& traits);

@@ -175,24 +175,6 @@ TEST(MatrixInstructions, BytesMakeUpForShifts) {
   }
 }
 
-// Pixels whose channels are not whole words are read as rows of the kernel.
-TEST(MatrixInstructions, ReadRowsOfFewChannels) {
-  const ConvolutionCase halves[] = {
-      {"Convolution", {2, 3, 9, 11}, {20, 3, 7, 7}, "2,2", "3,3", "1,1", "0"},
-      {"Convolution", {1, 18, 5, 6}, {24, 18, 3, 3}, "2,1", "1,1", "2,1", "0"}};
-  const ConvolutionCase bytes{"Convolution", {1, 3, 8, 7}, {9, 3, 3, 5}, "1,3", "1,4", "1,1", "77"};
-  const DeviceTraits traits = matrix_traits();
-  const auto check = [&](const ConvolutionCase& c, ElementType type, const Tolerance& tolerance,
-                         bool shifted = false) {
-    std::vector<Tensor> inputs;
-    OpDesc desc = describe(c, type, inputs, shifted);
-    desc.inputs[0].offset = 3;
-    check_op(desc, inputs, tolerance, &traits, "conv_mma");
-  };
-  for (const ConvolutionCase& c : halves) check(c, ElementType::f16, kHalf);
-  for (const bool shifted : {false, true}) check(bytes, ElementType::u8, kExact, shifted);
-}
-
 TEST(MatrixInstructions, Tails) {
   const DeviceTraits traits = matrix_traits();
   for (size_t i : {1, 2}) {
@@ -244,10 +226,6 @@ TEST(MatrixInstructions, RefusesWhatTheyCannotRead) {
   EXPECT_FALSE(
       given({"Convolution", {1, 18, 5, 7}, {8, 18, 1, 1}, "1,1", "0,0", "1,1", "0"}, 0, 0));
   EXPECT_FALSE(given({"Convolution", {1, 4, 5, 7}, {8, 4, 1, 1}, "1,1", "0,0", "1,1", "0"}, 0, 0));
-  const ConvolutionCase few{"Convolution", {1, 3, 5, 7}, {8, 3, 3, 3}, "1,1", "1,1", "1,1", "0"};
-  EXPECT_TRUE(given(few, 0, 1));
-  EXPECT_FALSE(given(few, 1, 0));  // there is a gap between two pixels
-  EXPECT_FALSE(given({"Convolution", {1, 3, 5, 7}, {8, 3, 3, 3}, "1,1", "1,1", "1,2", "0"}, 0, 0));
   std::vector<Tensor> inputs;
   const OpDesc desc = describe(good, ElementType::f16, inputs);
   const DeviceTraits without = gpu_traits();

@@ -1,0 +1,6 @@
+// Arguments of convolution_rows.cl, for OpenCL C and C++.
+int in_n, in_h, in_w, out_n, out_h, out_w;  // strides
+#include "kernels/common/geometry_args.cl"
+int out_channels, blocks;
+int tiles_w, tiles_h;  // of a line, and lines of tiles of an image
+int outside;           // four bytes with the value of elements outside the input

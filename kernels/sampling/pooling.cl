@@ -12,6 +12,11 @@ typedef struct {
 } FN(Args);
 
 #define FV FLOATV(VECTOR)
+#if UNROLL
+#define UNROLLED _Pragma("unroll")
+#else
+#define UNROLLED
+#endif
 
 #include "kernels/sampling/pooling_window.cl"
 
@@ -38,56 +43,51 @@ KERNEL(IN(T, in), OUT(OUT_T, out), const FN(Args) a TAIL_PARAMS) {
         x + TILE_P <= a.ow && ix0 >= 0 && ix0 + (TILE_P - 1) * SW + (KW - 1) * DW < a.iw;
     for (int vector = get_global_id(0); vector < a.vectors; vector += get_global_size(0)) {
       const int c = min(vector * VECTOR, a.channels - VECTOR);
-      __global const T* const image =
-          AT(in) + n * a.in_n + iz * a.in_d + iy * a.in_h + ix0 * a.in_w + c;
+      __global const T* const image = AT(in) + n * a.in_n + iz * a.in_d + iy * a.in_h + c;
       __global OUT_T* const to =
           AT(out) + n * a.out_n + z * a.out_d + y * a.out_h + x * a.out_w + c;
-      if (inside) {
 #define CLEAR(p) FV acc##p = START;
-        REPEAT(TILE_P, CLEAR)
-        for (int kz = kz_first; kz < kz_last; ++kz)
-          for (int ky = ky_first; ky < ky_last; ++ky) {
-            __global const T* const row = image + kz * a.dd * a.in_d + ky * a.dh * a.in_h;
-#if UNROLL
-#pragma unroll
-#endif
-            for (int kx = 0; kx < KW; ++kx) {
-#define TAP(p) ACCUMULATE(acc##p, LOAD(T, VECTOR, row + (p * SW + kx * DW) * a.in_w));
+      REPEAT(TILE_P, CLEAR)
+      for (int kz = kz_first; kz < kz_last; ++kz)
+        for (int ky = ky_first; ky < ky_last; ++ky) {
+          __global const T* const row = image + kz * a.dd * a.in_d + ky * a.dh * a.in_h;
+          if (inside) {
+            UNROLLED for (int kx = 0; kx < KW; ++kx) {
+#define TAP(p) ACCUMULATE(acc##p, LOAD(T, VECTOR, row + (ix0 + p * SW + kx * DW) * a.in_w));
               REPEAT(TILE_P, TAP)
             }
+          } else {
+            // Taps outside load the nearest column: loads that wait for no condition are under way
+            // at the same time.
+#define END_TAPS(p)                                                         \
+  UNROLLED for (int kx = 0; kx < KW; ++kx) {                                \
+    const int ix = ix0 + p * SW + kx * DW, column = clamp(ix, 0, a.iw - 1); \
+    FV with = acc##p;                                                       \
+    ACCUMULATE(with, LOAD(T, VECTOR, row + column * a.in_w));               \
+    acc##p = ix == column ? with : acc##p;                                  \
+  }
+            REPEAT(TILE_P, END_TAPS)
           }
-#if MODE == 0
-#define RESULT(v) (v)
-#else
-        const float scale = counted > 0 ? 1.0f / (counted * KW) : 0.0f;
-#define RESULT(v) ((v)*scale)
-#endif
-#define STORE(p) \
-  SAVE(OUT_T, VECTOR, TAIL(RESULT(acc##p), n, y, x + p, c, VECTOR), to + p * a.out_w);
-        REPEAT(TILE_P, STORE)
-      } else {
-        for (int p = 0; p < min(TILE_P, a.ow - x); ++p) {
-          const int ix = ix0 + p * SW;
-          const int kx_first = FN(first)(ix, DW, KW), kx_last = FN(last)(ix, DW, KW, a.iw);
-          FV acc = START;
-          for (int kz = kz_first; kz < kz_last; ++kz)
-            for (int ky = ky_first; ky < ky_last; ++ky) {
-              __global const T* const row =
-                  image + kz * a.dd * a.in_d + ky * a.dh * a.in_h + p * SW * a.in_w;
-              for (int kx = kx_first; kx < kx_last; ++kx)
-                ACCUMULATE(acc, LOAD(T, VECTOR, row + kx * DW * a.in_w));
-            }
-#if MODE != 0
-#if MODE == 1
-          const int taps = counted * max(kx_last - kx_first, 0);
-#else
-          const int taps = counted * FN(last)(ix, DW, KW, a.end_w);
-#endif
-          const float scale = taps > 0 ? 1.0f / taps : 0.0f;
-#endif
-          SAVE(OUT_T, VECTOR, TAIL(RESULT(acc), n, y, x + p, c, VECTOR), to + p * a.out_w);
         }
-      }
+#if MODE == 0
+#define SCALE(p)
+#elif MODE == 1
+#define SCALE(p)                                                                        \
+  const int begin##p = ix0 + p * SW;                                                    \
+  const int taps##p =                                                                   \
+      counted * max(FN(last)(begin##p, DW, KW, a.iw) - FN(first)(begin##p, DW, KW), 0); \
+  acc##p *= taps##p > 0 ? 1.0f / taps##p : 0.0f;
+#else
+#define SCALE(p)                                                         \
+  const int taps##p = counted * FN(last)(ix0 + p * SW, DW, KW, a.end_w); \
+  acc##p *= taps##p > 0 ? 1.0f / taps##p : 0.0f;
+#endif
+#define STORE(p)                                                                 \
+  if (x + p < a.ow) {                                                            \
+    SCALE(p)                                                                     \
+    SAVE(OUT_T, VECTOR, TAIL(acc##p, n, y, x + p, c, VECTOR), to + p * a.out_w); \
+  }
+      REPEAT(TILE_P, STORE)
     }
   }
 }

@@ -22,6 +22,7 @@ const std::vector<Pass>& passes() {
       {"fuse_distributions", fuse_distributions},
       {"simplify_products", simplify_products},
       {"fold_padding", fold_padding},
+      {"cascade_pools", cascade_pools},
       {"fold_space_to_depth", fold_space_to_depth},
       {"scale_quantization", scale_quantization},
       {"fold_into_weights", fold_into_weights},

@@ -76,6 +76,8 @@ void fuse_distributions(Graph&, const PassContext&);
 void simplify_products(Graph&, const PassContext&);
 // Pad into the following convolution or pooling.
 void fold_padding(Graph&, const PassContext&);
+// Pools by windows that contain each other read each other.
+void cascade_pools(Graph&, const PassContext&);
 // Blocks as channels into larger kernels.
 void fold_space_to_depth(Graph&, const PassContext&);
 // FakeQuantize's ranges into multiplications.

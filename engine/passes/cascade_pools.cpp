@@ -1,0 +1,99 @@
+// MaxPools of one tensor by windows that contain each other, as spatial pyramids have them (5x5, 9x9 and
+// 13x13 in YOLOX): the maximum over a larger window is the one over smaller windows' maxima, so that each
+// pool reads what the next smaller one gives, by a window as large as both differ.
+#include <algorithm>
+#include <map>
+
+#include "engine/graph/insertion.h"
+#include "engine/passes/passes.h"
+#include "kernels/sampling/pooling.h"
+
+namespace clinfer {
+
+namespace {
+
+// A pool whose windows are at every place of the tensor.
+struct Pool {
+  Node* node;
+  PoolShape shape;
+  // Elements of a window past its own place.
+  int64_t after(size_t d) const { return shape.kernel[d] - 1 - shape.pad[d]; }
+  bool contains(const Pool& other) const {
+    if (shape.taps() <= other.shape.taps()) return false;
+    for (size_t d = 0; d < 3; ++d)
+      if (shape.pad[d] < other.shape.pad[d] || after(d) < other.after(d)) return false;
+    return true;
+  }
+};
+
+bool reads_indices(const Graph& graph, const Node* node) {
+  const std::vector<Node*> users = graph.users(node);
+  return std::any_of(users.begin(), users.end(), [&](const Node* user) {
+    return std::any_of(user->inputs.begin(), user->inputs.end(),
+                       [&](const Edge& edge) { return edge.node == node && edge.port > 0; });
+  });
+}
+
+bool is_everywhere(const PoolShape& s) {
+  for (size_t d = 0; d < 3; ++d)
+    if (s.stride[d] != 1 || s.dilation[d] != 1 || s.out[d] != s.in[d] || s.pad[d] >= s.kernel[d])
+      return false;
+  return s.taps() > 1;
+}
+
+// Replaces all of `pools`, of one tensor, in front of the first one.
+void cascade(Graph& graph, std::vector<Pool> pools) {
+  const Node* first = pools.front().node;  // the walk comes in the graph's order
+  std::stable_sort(pools.begin(), pools.end(),
+                   [](const Pool& a, const Pool& b) { return a.shape.taps() < b.shape.taps(); });
+  for (size_t i = 0; i < pools.size(); ++i) {
+    const Pool& pool = pools[i];
+    Node* const node = Insertion(graph, first, pool.node->name).copy(*pool.node);
+    for (size_t j = i; j-- > 0;) {
+      if (!pool.contains(pools[j])) continue;
+      const Pool& inner = pools[j];
+      std::vector<int64_t> kernel, begin, end;
+      for (size_t d = 5 - node->shape().size(); d < 3; ++d) {
+        begin.push_back(pool.shape.pad[d] - inner.shape.pad[d]);
+        end.push_back(pool.after(d) - inner.after(d));
+        kernel.push_back(begin.back() + end.back() + 1);
+      }
+      node->inputs.set(0, {inner.node, 0});
+      node->attributes.set("kernel", list_text(kernel));
+      node->attributes.set("pads_begin", list_text(begin));
+      node->attributes.set("pads_end", list_text(end));
+      node->attributes.set("auto_pad", "explicit");
+      break;
+    }
+    graph.replace_uses({pool.node, 0}, {node, 0});
+    pools[i].node = node;
+  }
+}
+
+}  // namespace
+
+void cascade_pools(Graph& graph, const PassContext&) {
+  std::vector<Edge> tensors;  // in the graph's order
+  std::map<std::pair<const Node*, int>, std::vector<Pool>> pools;
+  for (Node* node : nodes_of(graph)) {
+    if (!node->is("MaxPool") || !node->tail.empty() || reads_indices(graph, node)) continue;
+    const Edge& input = node->inputs[0];
+    const PoolShape shape =
+        resolve_pooling(node->type, node->attributes, input.node->shape(input.port));
+    if (!is_everywhere(shape)) continue;
+    std::vector<Pool>& beside = pools[{input.node, input.port}];
+    if (beside.empty()) tensors.push_back(input);
+    beside.push_back({node, shape});
+  }
+  for (const Edge& tensor : tensors) {
+    std::vector<Pool>& beside = pools[{tensor.node, tensor.port}];
+    const bool any = std::any_of(beside.begin(), beside.end(), [&](const Pool& pool) {
+      return std::any_of(beside.begin(), beside.end(),
+                         [&](const Pool& other) { return pool.contains(other); });
+    });
+    if (any) cascade(graph, std::move(beside));
+  }
+  graph.remove_dead();
+}
+
+}  // namespace clinfer

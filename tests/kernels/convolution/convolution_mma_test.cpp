@@ -57,6 +57,8 @@ TEST(MatrixInstructions, WarpgroupsMultiplyTiles) {
       {"Convolution", {1, 64, 7, 9}, {264, 64, 3, 2}, "1,2", "1,0", "1,2", "0"},
       {"Convolution", {2, 128, 6, 7}, {72, 128, 3, 3}, "1,1", "1,1", "1,1", "0"},
       {"Convolution", {3, 64, 5, 6}, {56, 64, 5, 3}, "1,1", "2,1", "1,1", "0"},
+      {"Convolution", {1, 384, 4, 5}, {18, 384, 3, 3}, "1,1", "1,1", "1,1", "0"},
+      {"Convolution", {1, 776, 3, 5}, {36, 776, 2, 2}, "1,1", "0,0", "1,1", "0"},
   };
   DeviceTraits traits = matrix_traits();
   traits.compute_units = 0;  // no layer is too small
@@ -138,6 +140,11 @@ TEST(MatrixInstructions, WarpgroupsOverlapLongSums) {
   ASSERT_EQ(one_step.launches.size(), 1u) << why;
   EXPECT_EQ(define_of(one_step.launches[0], "STAGES"), "2");
   EXPECT_EQ(define_of(one_step.launches[0], "COPIES_LEFT"), "0");
+
+  plan_of({"Convolution", {32, 256, 24, 42}, {24, 256, 3, 3}, "1,1", "1,1", "1,1", "0"}, why);
+  EXPECT_NE(why.find("output channels"), std::string::npos) << why;
+  plan_of({"Convolution", {32, 384, 19, 19}, {36, 384, 3, 3}, "1,1", "1,1", "1,1", "0"}, why);
+  EXPECT_EQ(why, "");
 
   plan_of({"Convolution", {1, 512, 7, 7}, {512, 512, 1, 1}, "1,1", "0,0", "1,1", "0"}, why);
   EXPECT_NE(why.find("products"), std::string::npos) << "four tiles for 132 compute units: " << why;

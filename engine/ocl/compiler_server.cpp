@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// One large allocation for all tensors of trials: the system provides only pages that are touched.
+// One large allocation for tensors of trials, zeros: the system provides only pages that are touched.
 class AnyMemory {
  public:
   explicit AnyMemory(const cl::Context& context, const cl::Device& device) {
@@ -58,7 +58,9 @@ class AnyMemory {
 
 void launch_once(const cl::Context& context, const cl::Device& device, cl::Kernel& kernel,
                  const TrialLaunch& launch) {
-  const AnyMemory memory(context, device);
+  // Inputs stay zeros: they may hold places in other tensors, and an output written over them would lead
+  // anywhere.
+  const AnyMemory inputs(context, device), outputs(context, device), workspace(context, device);
   std::vector<cl::Image2D> images;  // a kernel does not keep its arguments
   cl_uint index = 0;
   for (const Argument& argument : launch.arguments) {
@@ -69,6 +71,9 @@ void launch_once(const cl::Context& context, const cl::Device& device, cl::Kerne
                           16);
       kernel.setArg(index++, images.back());
     } else {
+      const AnyMemory& memory = argument.kind == Argument::Kind::output      ? outputs
+                                : argument.kind == Argument::Kind::workspace ? workspace
+                                                                             : inputs;
       kernel.setArg(index++, memory.buffer());
       if (argument.address_bytes == 0) kernel.setArg(index++, memory.middle());
     }

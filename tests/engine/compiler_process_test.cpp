@@ -163,6 +163,31 @@ TEST(CompilerProcess, TrialsMayReadBackwards) {
   EXPECT_EQ(answer.outcome, Outcome::built) << answer.text;
 }
 
+// As a resize does, whose tables say where its input begins.
+TEST(CompilerProcess, TrialsDoNotWriteWhatTheyRead) {
+  if (program().empty()) GTEST_SKIP() << "CLINFER_PROGRAM names no program";
+  CompilerProcess process(program(), info());
+  const CompileAnswer answer = process.compile(
+      {"",
+       "__attribute__((reqd_work_group_size(1, 1, 1)))\n__kernel void k(__global const int* in, "
+       "int "
+       "in_at, __global const int* table, int table_at, __global int* partial, int partial_at, "
+       "__global int* out, int out_at) { for (int i = 0; i < 64; ++i) { out[out_at + i] = "
+       "0x3f800000; "
+       "partial[partial_at + i] = 0x3f800000; out[out_at + i] += in[in_at + 8192L * table[table_at "
+       "+ "
+       "i]]; } }\n",
+       "k",
+       {{{1, 1, 1},
+         {1, 1, 1},
+         {Argument::input(0, 4),
+          Argument::packed(0, 4),
+          {Argument::Kind::workspace, 0, 4},
+          Argument::output(0, 4)}}},
+       false});
+  EXPECT_EQ(answer.outcome, Outcome::built) << answer.text;
+}
+
 size_t children() {
   size_t count = 0;
   for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {

@@ -69,8 +69,9 @@ struct Copied {
     pitch = ceil_div((p.wide - 1) * pixel + (lead / word + run_words) * word, whole) * whole;
   }
   int64_t steps(const ConvShape& s) const { return ceil_div(s.kernel[1] * run_words, 8); }
+  // Whole pairs of words, since units may be such pairs.
   size_t bytes(const OpDesc& desc) const {
-    return static_cast<size_t>(copies * rows * pitch * 4 / per_word(desc));
+    return static_cast<size_t>(8 * ceil_div(copies * rows * pitch, 2 * per_word(desc)));
   }
 };
 

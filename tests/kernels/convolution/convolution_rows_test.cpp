@@ -69,6 +69,21 @@ TEST(ConvolutionRows, Tails) {
   check_op(desc, inputs, kOneByte, &traits, "conv_rows");
 }
 
+// A persistent kernel gives each work-group so much local memory as the plan says, and aligns it.
+TEST(ConvolutionRows, LocalMemoryIsWholePairsOfWords) {
+  for (const ConvolutionCase& c : kCases) {
+    std::vector<Tensor> inputs;
+    const OpDesc desc = describe(c, ElementType::f16, inputs);
+    const DeviceTraits traits = hopper("NVIDIA H200");
+    for (const KernelFamily* family : find_op(desc.type, desc.opset)->families)
+      if (family->name == "conv_rows")
+        for (const TuningPoint& point : family->space(desc, traits)) {
+          const KernelSpec spec = family->plan(desc, traits, point).launches[0];
+          EXPECT_EQ(spec.shared % 8, 0u) << c.data[3];
+        }
+  }
+}
+
 TEST(ConvolutionRows, RefusesWhatIsNoRun) {
   const auto why = [](const ConvolutionCase& c, int64_t gap, size_t local_memory = 48 << 10) {
     std::vector<Tensor> inputs;

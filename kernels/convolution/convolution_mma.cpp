@@ -221,27 +221,18 @@ std::vector<std::byte> mma_weights(const std::vector<float>& weights, const Conv
   for (int64_t o = 0; o < s.groups * s.out_channels; ++o) {
     const int64_t group = o / s.out_channels, channel = o % s.out_channels;
     const float shift = bytes ? static_cast<float>(shift_of({from, depth})) : 0;
-    // The vector of one of four work-items, and the pair of channels in it.
-    const int64_t in_block = channel % point.block(), in_vector = in_block % point.vector;
-    const int64_t vector = in_block / (4 * point.vector);
-    const int64_t quarter = in_block / point.vector % 4;
-    const int64_t tile = vector * (point.vector / 2) + in_vector / 2;
-    const int64_t column = quarter * 2 + in_vector % 2;
+    const MmaPlace place(channel % point.block(), point.vector);
     float* const block = packed.data() + (group * blocks + channel / point.block()) * all_steps *
                                              point.tiles() * tile_size;
     for (int64_t tap = 0; tap < s.taps(); ++tap)
       for (int64_t i = 0; i < s.in_channels; ++i) {
         const int64_t step = tap * steps.parts + i / steps.channels, in_step = i % steps.channels;
-        const int64_t lane = column * 4 + in_step / (point.words * per_word);
-        block[(step * point.tiles() + tile) * tile_size + lane * point.words * per_word +
+        const int64_t lane = place.column * 4 + in_step / (point.words * per_word);
+        block[(step * point.tiles() + place.tile) * tile_size + lane * point.words * per_word +
               in_step % (point.words * per_word)] = *from++ - shift;
       }
   }
-  if (!bytes) return to_bytes(packed, ElementType::f16);
-  std::vector<std::byte> integers(packed.size());
-  std::transform(packed.begin(), packed.end(), integers.begin(),
-                 [](float value) { return static_cast<std::byte>(static_cast<int8_t>(value)); });
-  return integers;
+  return mma_factors(packed, bytes);
 }
 
 }  // namespace
@@ -251,7 +242,8 @@ bool pixels_are_words(const OpDesc& desc, const TileProblem& problem) {
   return problem.shape.in_channels * size >= 16 && aligned(desc, problem, 8);
 }
 
-std::string reject_mma(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits) {
+std::string reject_mma_data(const OpDesc& desc, const TileProblem& problem,
+                            const DeviceTraits& traits) {
   if (traits.matrix != MatrixUnit::ptx && traits.matrix != MatrixUnit::emulated)
     return "the device has no matrix instructions of warps";
   const ConvShape& s = problem.shape;
@@ -262,7 +254,34 @@ std::string reject_mma(const OpDesc& desc, const TileProblem& problem, const Dev
     if (desc.inputs[problem.data].type != ElementType::f16) return "the data are not f16";
     if (s.in[0] != 1 || s.out[0] != 1 || s.kernel[0] != 1) return "three spatial dimensions";
   }
-  if (std::string why = reject_channels(s, problem.in, problem.out); !why.empty()) return why;
+  return reject_channels(s, problem.in, problem.out);
+}
+
+std::vector<std::byte> mma_factors(const std::vector<float>& packed, bool bytes) {
+  if (!bytes) return to_bytes(packed, ElementType::f16);
+  std::vector<std::byte> integers(packed.size());
+  std::transform(packed.begin(), packed.end(), integers.begin(),
+                 [](float value) { return static_cast<std::byte>(static_cast<int8_t>(value)); });
+  return integers;
+}
+
+void add_start_sums(const OpDesc& desc, const TileProblem& problem, int64_t padded,
+                    KernelPlan& plan) {
+  const bool bytes = takes_bytes(desc);
+  const int zero = bytes ? static_cast<int>(zero_points(desc)[0]) : 0;
+  plan.packed.push_back([weights = problem.weights, s = problem.shape, padded, zero, bytes] {
+    return bytes ? start_sums(weights(), s, padded, zero, DotProduct::none)
+                 : std::vector<std::byte>(sizeof(int32_t));  // halves start at 0
+  });
+  if (bytes && has_shifts(desc))
+    plan.packed.push_back([weights = problem.weights, s = problem.shape, padded] {
+      return shifts(weights(), s, padded);
+    });
+}
+
+std::string reject_mma(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits) {
+  const ConvShape& s = problem.shape;
+  if (std::string why = reject_mma_data(desc, problem, traits); !why.empty()) return why;
   if (!pixels_are_words(desc, problem)) return "the channels of a pixel are no whole words";
   if (s.out_channels < 8) return "fewer than eight output channels";
   // A block is at most 128 channels wide, a step takes at most 64 bytes of a pixel.
@@ -276,8 +295,7 @@ std::string reject_mma(const OpDesc& desc, const TileProblem& problem, const Dev
 std::vector<TuningPoint> mma_space(const OpDesc& desc, const TileProblem& problem,
                                    const DeviceTraits& traits) {
   std::vector<TuningPoint> space;
-  for (const Point& point : points_of(desc, problem, traits))
-    space.push_back(point.tuning());
+  for (const Point& point : points_of(desc, problem, traits)) space.push_back(point.tuning());
   return space;
 }
 
@@ -316,15 +334,7 @@ KernelPlan mma_plan(const OpDesc& desc, const TileProblem& problem, const Device
   plan.packed.push_back([weights = problem.weights, s, point, steps, bytes] {
     return mma_weights(weights(), s, point, steps, bytes);
   });
-  plan.packed.push_back(
-      [weights = problem.weights, s, padded = blocks * point.block(), zero, bytes] {
-        return bytes ? start_sums(weights(), s, padded, zero, DotProduct::none)
-                     : std::vector<std::byte>(sizeof(int32_t));  // halves start at 0
-      });
-  if (shifted)
-    plan.packed.push_back([weights = problem.weights, s, padded = blocks * point.block()] {
-      return shifts(weights(), s, padded);
-    });
+  add_start_sums(desc, problem, blocks * point.block(), plan);
   KernelSpec spec;
   spec.source = "convolution_mma.cl";
   const auto define = [&](const char* name, int64_t value) {

@@ -13,6 +13,26 @@ namespace clinfer {
 // a step. (convolution_rows.cl takes others.)
 bool pixels_are_words(const OpDesc& desc, const TileProblem& problem);
 
+// Reason why the device has no matrix instructions of warps, or why the data are neither halves of two
+// spatial dimensions nor bytes that sum up exactly, or ""; for all kernels by these instructions.
+std::string reject_mma_data(const OpDesc& desc, const TileProblem& problem,
+                            const DeviceTraits& traits);
+
+// Where a channel of a block lies in the tiles of eight: a work-item ends up with `vector` adjacent
+// channels of a pixel.
+struct MmaPlace {
+  int64_t tile, column;
+  MmaPlace(int64_t in_block, int64_t vector)
+      : tile(in_block / (4 * vector) * (vector / 2) + in_block % vector / 2),
+        column(in_block / vector % 4 * 2 + in_block % 2) {}
+};
+// Packed filters as halves, or as the bytes that they are.
+std::vector<std::byte> mma_factors(const std::vector<float>& packed, bool bytes);
+// Adds the sums that bytes start with (halves: none), and the shifts of shifted weights, for `padded`
+// output channels of each group.
+void add_start_sums(const OpDesc& desc, const TileProblem& problem, int64_t padded,
+                    KernelPlan& plan);
+
 std::string reject_mma(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits);
 std::vector<TuningPoint> mma_space(const OpDesc& desc, const TileProblem& problem,
                                    const DeviceTraits& traits);

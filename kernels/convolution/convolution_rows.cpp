@@ -87,7 +87,7 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
       if (tile_p * tiles > 16) continue;  // registers of sums
       for (int lines : {8, 4, 2})
         for (int most : {64, 32}) {
-          // As many columns in each of the tiles of a line as it takes.
+          // The tiles of a line share its columns evenly.
           const int64_t side = 16 * tile_p;
           const auto wide = static_cast<int>(
               ceil_div(ceil_div(s.out[2], ceil_div(s.out[2], int64_t{most})), side) * side);
@@ -147,19 +147,10 @@ double cost_of(const OpDesc& desc, const TileProblem& problem, const Point& p,
 }
 
 std::string reject_rows(const OpDesc& desc, const DeviceTraits& traits) {
-  if (traits.matrix != MatrixUnit::ptx && traits.matrix != MatrixUnit::emulated)
-    return "the device has no matrix instructions of warps";
   if (desc.constants[1].empty()) return "the weights are not constant";
   const TileProblem given = convolution_problem(desc);
   const ConvShape& s = given.shape;
-  if (takes_bytes(desc)) {
-    if (std::string why = reject_byte_sums(desc, given); !why.empty()) return why;
-  } else {
-    if (std::string why = reject_float_data(desc); !why.empty()) return why;
-    if (desc.inputs[given.data].type != ElementType::f16) return "the data are not f16";
-    if (s.in[0] != 1 || s.out[0] != 1 || s.kernel[0] != 1) return "three spatial dimensions";
-  }
-  if (std::string why = reject_channels(s, given.in, given.out); !why.empty()) return why;
+  if (std::string why = reject_mma_data(desc, given, traits); !why.empty()) return why;
   if (pixels_are_words(desc, given)) return "the channels of a pixel are whole words";
   if (s.groups > 1) return "groups";
   if (s.taps() == 1 || s.dilation[2] != 1 || given.in.w != s.in_channels)
@@ -213,24 +204,17 @@ std::vector<std::byte> packed_weights(const OpDesc& desc, const std::vector<floa
     const float* const filter = plain.data() + o * depth;
     const float shift =
         takes_bytes(desc) ? static_cast<float>(shift_of({filter, static_cast<size_t>(depth)})) : 0;
-    // The vector of one of four work-items, and the pair of channels in it.
-    const int64_t in_block = o % p.block(), in_vector = in_block % p.vector;
-    const int64_t tile = in_block / (4 * p.vector) * (p.vector / 2) + in_vector / 2;
-    const int64_t column = in_block / p.vector % 4 * 2 + in_vector % 2;
+    const MmaPlace place(o % p.block(), p.vector);
     float* const block = packed.data() + o / p.block() * steps * step;
     for (int64_t i = 0; i < depth; ++i) {
       const int64_t in_run = copied.lead % word + i % s.in_channels;
       const int64_t k = i / s.in_channels * copied.run_words + in_run / word;
-      const int64_t lane = column * 4 + k % 4, half = k % 8 / 4;
-      block[k / 8 * step + ((tile * 32 + lane) * 2 + half) * word + in_run % word] =
+      const int64_t lane = place.column * 4 + k % 4, half = k % 8 / 4;
+      block[k / 8 * step + ((place.tile * 32 + lane) * 2 + half) * word + in_run % word] =
           filter[i] - shift;
     }
   }
-  if (!takes_bytes(desc)) return to_bytes(packed, ElementType::f16);
-  std::vector<std::byte> integers(packed.size());
-  std::transform(packed.begin(), packed.end(), integers.begin(),
-                 [](float value) { return static_cast<std::byte>(static_cast<int8_t>(value)); });
-  return integers;
+  return mma_factors(packed, takes_bytes(desc));
 }
 
 KernelPlan rows_plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& tuning) {
@@ -256,15 +240,7 @@ KernelPlan rows_plan(const OpDesc& desc, const DeviceTraits& traits, const Tunin
   plan.packed.push_back([desc, weights = problem.weights, s, point, copied] {
     return packed_weights(desc, weights(), s, point, copied);
   });
-  plan.packed.push_back(
-      [weights = problem.weights, s, padded = blocks * point.block(), zero, bytes] {
-        return bytes ? start_sums(weights(), s, padded, zero, DotProduct::none)
-                     : std::vector<std::byte>(sizeof(int32_t));  // halves start at 0
-      });
-  if (shifted)
-    plan.packed.push_back([weights = problem.weights, s, padded = blocks * point.block()] {
-      return shifts(weights(), s, padded);
-    });
+  add_start_sums(desc, problem, blocks * point.block(), plan);
 
   KernelSpec spec;
   spec.source = "convolution_rows.cl";

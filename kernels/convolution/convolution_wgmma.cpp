@@ -9,6 +9,7 @@
 
 #include "kernels/convolution/convolution_families.h"
 #include "kernels/convolution/convolution_int8.h"
+#include "kernels/convolution/convolution_mma.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -168,8 +169,7 @@ std::vector<Point> points_of(const OpDesc& desc, const DeviceTraits& traits) {
     if (!takes_bytes(desc) && taps_can_share(s, 8 * chunk))
       for (const int warpgroups : {1, 2})
         for (const int buffers : {2, 1})
-          if (buffers == 1 || s.in_channels > 8 * chunk)
-            add({columns, warpgroups, 4, 8, buffers});
+          if (buffers == 1 || s.in_channels > 8 * chunk) add({columns, warpgroups, 4, 8, buffers});
     return points;
   }
   if (s.in_channels % (8 * chunk) != 0) {
@@ -304,12 +304,8 @@ std::vector<float> packed_weights(const std::vector<float>& plain, const ConvSha
       ceil_div(s.out_channels, point.columns) * steps * point.columns * row + chunk));
   std::fill(packed.end() - chunk, packed.end(), zero);
   for (int64_t o = 0; o < s.out_channels; ++o) {
-    // The vector of one of four work-items, and the pair of channels in it.
-    const int64_t in_block = o % point.columns, in_vector = in_block % kVector;
-    const int64_t vector = in_block / (4 * kVector);
-    const int64_t quarter = in_block / kVector % 4;
-    const int64_t tile = vector * (kVector / 2) + in_vector / 2;
-    const int64_t column = tile * 8 + quarter * 2 + in_vector % 2;
+    const MmaPlace own(o % point.columns, kVector);
+    const int64_t column = own.tile * 8 + own.column;
     for (int64_t k = 0; k < depth; ++k) {
       const int64_t tap = k / s.in_channels, channel = k % s.in_channels;
       const int64_t step = whole ? channel / row * s.taps() + tap : k / row;

@@ -40,6 +40,14 @@ inline OpDesc describe(const ConvolutionCase& c, ElementType data, std::vector<T
   return desc;
 }
 
+// The device, or a GPU that emulates the matrix instructions of warps.
+inline DeviceTraits matrix_traits() {
+  if (device_traits().matrix == MatrixUnit::ptx) return device_traits();
+  DeviceTraits traits = gpu_traits();
+  traits.matrix = MatrixUnit::emulated;
+  return traits;
+}
+
 inline void add_constant(OpDesc& desc, std::vector<Tensor>& inputs, const char* function,
                          const Tensor& value) {
   inputs.push_back(value);

@@ -8,13 +8,6 @@
 namespace clinfer::test {
 namespace {
 
-DeviceTraits matrix_traits() {
-  if (device_traits().matrix == MatrixUnit::ptx) return device_traits();
-  DeviceTraits traits = gpu_traits();
-  traits.matrix = MatrixUnit::emulated;
-  return traits;
-}
-
 bool takes(const OpDesc& desc, const char* family) {
   const DeviceTraits traits = matrix_traits();
   for (const KernelFamily* f : find_op(desc.type, desc.opset)->families)

@@ -7,13 +7,6 @@
 namespace clinfer::test {
 namespace {
 
-DeviceTraits matrix_traits() {
-  if (device_traits().matrix == MatrixUnit::ptx) return device_traits();
-  DeviceTraits traits = gpu_traits();
-  traits.matrix = MatrixUnit::emulated;
-  return traits;
-}
-
 // Pixels that begin at words and between them; borders on all sides; runs of one word and of many; lines
 // and columns past the end; more channels than a block has.
 const ConvolutionCase kCases[] = {

@@ -59,7 +59,7 @@ enum class Vendor { other, intel, nvidia, amd, arm, pocl };
 struct DeviceTraits {
   Vendor vendor = Vendor::other;
   std::string name;
-  bool is_cpu = false;
+  bool is_cpu = false;  // and computes one work-item of a group after the other
   unsigned compute_units = 1;
   size_t max_work_group = 256;
   size_t local_memory = 32 << 10;  // bytes

@@ -398,7 +398,8 @@ DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
   const cl::Device& device = entry.device;
   DeviceTraits traits;
   traits.name = entry.info.name;
-  traits.is_cpu = entry.info.is_cpu;
+  // Mesa computes work-items on a CPU as GPUs do, several in the lanes of a vector.
+  traits.is_cpu = entry.info.is_cpu && entry.info.platform != "rusticl";
   traits.compute_units = entry.info.compute_units;
   traits.max_work_group = device.getInfo<CL_DEVICE_MAX_WORK_GROUP_SIZE>();
   traits.local_memory = device.getInfo<CL_DEVICE_LOCAL_MEM_SIZE>();

@@ -17,7 +17,7 @@ namespace clinfer::ocl {
 
 HostMemory::HostMemory(const Context& context, const cl::CommandQueue& queue, size_t bytes)
     : platform_(context.device.platform), bytes_(bytes), plain_(nullptr, std::free) {
-  if (context.traits.is_cpu) {
+  if (context.device.info.is_cpu) {
     plain_.reset(static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)));
     data_ = plain_.get();
     if (!data_)
@@ -110,7 +110,7 @@ cl::Buffer in_large_pages(const Context& context, size_t bytes, const void* data
 
 cl::Buffer make_memory(const Context& context, size_t bytes, const void* data) {
 #ifdef MADV_HUGEPAGE
-  if (context.traits.is_cpu && bytes >= kLargePage)
+  if (context.device.info.is_cpu && bytes >= kLargePage)
     if (cl::Buffer buffer = in_large_pages(context, bytes, data); buffer() != nullptr)
       return buffer;
 #endif

@@ -129,7 +129,7 @@ class DeviceNetwork {
   TuningPoint preprocess_point(size_t input, PictureKind kind) const;
   TuningPoint default_preprocess_point() const;
   bool shares_host_memory() const {
-    return context->traits.is_cpu || context->device.info.is_integrated;
+    return context->device.info.is_cpu || context->device.info.is_integrated;
   }
   // Whether the device fetches frames faster from frame memory than from other host memory.
   bool wants_frame_memory() const { return !shares_host_memory(); }

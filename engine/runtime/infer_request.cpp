@@ -440,7 +440,7 @@ bool DeviceRequest::wait_for_device(std::optional<Clock::time_point> deadline) {
     return done_.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>() <= CL_COMPLETE;
   };
   const bool awaited =
-      !network_->context->traits.is_cpu && !network_->options.waits_asleep && !over();
+      !network_->context->device.info.is_cpu && !network_->options.waits_asleep && !over();
   if (awaited) {
     const auto most = deadline.value_or(Clock::time_point::max());
     std::this_thread::sleep_until(std::min(wait_estimator_.until(), most));

@@ -129,7 +129,8 @@ void DeviceRequest::enqueue_frames() {
 // begins with one and ends with a cache line; planes that may share a page are in one buffer.
 void DeviceRequest::lend(ImageInput& input) {
   const ocl::Context& context = *network_->context;
-  const uintptr_t page = context.traits.is_cpu ? 1 : 4096, line = context.traits.is_cpu ? 1 : 64;
+  const bool is_cpu = context.device.info.is_cpu;
+  const uintptr_t page = is_cpu ? 1 : 4096, line = is_cpu ? 1 : 64;
   const auto sizes = plane_sizes(input.frame);
   const auto begin = [&](size_t p) { return reinterpret_cast<uintptr_t>(input.frame.planes[p]); };
   std::vector<size_t> planes;
@@ -159,7 +160,7 @@ void DeviceRequest::lend(ImageInput& input) {
 // and first waits, busily, for what is before it in the queue.
 void DeviceRequest::upload(ImageInput& input) {
   const ocl::Context& context = *network_->context;
-  if (context.traits.is_cpu) return lend(input);
+  if (context.device.info.is_cpu) return lend(input);
   try {
     if (context.device.info.is_integrated) return lend(input);
   } catch (const cl::Error&) {

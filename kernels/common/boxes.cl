@@ -149,7 +149,7 @@ float4 FN(corners)(float2 low, float2 high) { return (float4)(low.x, low.y, high
 
 // a / b rounded to nearest, which OpenCL does not guarantee.
 float FN(quotient)(float a, float b) {
-  const float q = a / b, rest = fma(-q, b, a), better = fma(rest, 1.0f / b, q);
+  const float q = a / b, rest = fused(-q, b, a), better = fused(rest, 1.0f / b, q);
   return isfinite(better) ? better : q;
 }
 // Give the same results for a NaN as std::min, std::max and std::clamp.

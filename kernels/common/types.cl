@@ -6,6 +6,14 @@
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
 #endif
 
+// Where fma() is a function of many instructions, kernels round twice, except by fused().
+#ifdef NO_FMA
+static inline float fused(float a, float b, float c) { return fma(a, b, c); }
+#define fma(a, b, c) ((a) * (b) + (c))
+#else
+#define fused fma
+#endif
+
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
 // A function of this instantiation: FN(load) -> load_<KERNEL_NAME>, so that several instantiations

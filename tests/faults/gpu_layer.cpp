@@ -1,9 +1,11 @@
 // An OpenCL layer that presents all devices as GPUs, without halves. Those whose names begin with
-// CLINFER_INTEGRATED share the host's memory, the others have their own. A buffer in memory of the
-// host must be such that Intel's driver shares it: whole pages, up to whole cache lines. With
+// CLINFER_INTEGRATED share the host's memory, the others have their own. With CLINFER_MESA they stay what they
+// are, but of Mesa's platform and without fused multiply-adds: only programs that know that are built. A buffer
+// in memory of the host must be such that Intel's driver shares it: whole pages, up to whole cache lines. With
 // CLINFER_REFUSE_HOST_MEMORY no such buffer can be made. clinfer_layer_shared() is the number of those
 // that were made, clinfer_layer_written() the number of bytes that were written to others, clinfer_layer_read()
 // of those that were read.
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -31,6 +33,11 @@ cl_int answer(T value, size_t size, void* out, size_t* needed) {
 
 cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info what, size_t size, void* out,
                                size_t* needed) {
+  if (std::getenv("CLINFER_MESA") != nullptr) {
+    if (what == CL_DEVICE_SINGLE_FP_CONFIG)
+      return answer<cl_device_fp_config>(CL_FP_INF_NAN | CL_FP_ROUND_TO_NEAREST, size, out, needed);
+    return g_next->clGetDeviceInfo(device, what, size, out, needed);
+  }
   switch (what) {
     case CL_DEVICE_TYPE:
       return answer<cl_device_type>(CL_DEVICE_TYPE_GPU, size, out, needed);
@@ -39,6 +46,22 @@ cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info what, size_t 
     default:
       return g_next->clGetDeviceInfo(device, what, size, out, needed);
   }
+}
+
+cl_int CL_API_CALL platform_info(cl_platform_id platform, cl_platform_info what, size_t size,
+                                 void* out, size_t* needed) {
+  if (what != CL_PLATFORM_NAME || std::getenv("CLINFER_MESA") == nullptr)
+    return g_next->clGetPlatformInfo(platform, what, size, out, needed);
+  return answer(std::to_array("rusticl"), size, out, needed);
+}
+
+cl_int CL_API_CALL build(cl_program program, cl_uint count, const cl_device_id* devices,
+                         const char* options, void(CL_CALLBACK* notify)(cl_program, void*),
+                         void* data) {
+  const std::string text = options == nullptr ? "" : options;
+  if (std::getenv("CLINFER_MESA") != nullptr && text.find("-DNO_FMA") == text.npos)
+    return CL_BUILD_PROGRAM_FAILURE;
+  return g_next->clBuildProgram(program, count, devices, options, notify, data);
 }
 
 std::atomic<size_t> g_shared{0}, g_written{0}, g_read{0};
@@ -79,7 +102,9 @@ LAYER_EXPORT size_t clinfer_layer_written() { return g_written; }
 LAYER_EXPORT size_t clinfer_layer_read() { return g_read; }
 
 void replace_calls(cl_icd_dispatch& table) {
+  table.clGetPlatformInfo = platform_info;
   table.clGetDeviceInfo = device_info;
+  table.clBuildProgram = build;
   table.clCreateBuffer = create_buffer;
   table.clEnqueueWriteBuffer = write_buffer;
   table.clEnqueueReadBuffer = read_buffer;

@@ -120,6 +120,24 @@ TEST_F(DevicesCliGpus, OfAnUnknownOneTheChoiceIsSaidToBeAModels) {
   EXPECT_FALSE(says(run_on_gpus("devices", "none").out, said));
 }
 
+// Its compiler puts work-items into the lanes of vectors, and emulates fma().
+TEST_F(DevicesCli, ACpuOfMesaGetsTheKernelsOfGpus) {
+  const std::string refusal = "a CPU does as well";
+  EXPECT_TRUE(says(run("devices --kernels").out, refusal));
+  const std::string mesa = std::string("CLINFER_MESA=1 OPENCL_LAYERS=") + CLINFER_GPU_LAYER;
+  const Outcome list = run("devices --kernels", mesa);
+  EXPECT_TRUE(says(list.out, "CPU.0  " + name(0) + "\n    CPU of"));
+  EXPECT_TRUE(says(list.out, "platform rusticl"));
+  EXPECT_FALSE(says(list.out, refusal));
+  const Outcome outcome = run("run " + test::ball_model() + " --input 0=" + (folder_ / "in.npy") +
+                                  " --output-dir " + (folder_ / "out.d") + " --device CPU.0",
+                              mesa);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const std::vector<float> got = read_npy(folder_ / "out.d/0.npy").to_floats(), want = wanted(3);
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-4) << i;
+}
+
 TEST_F(DevicesCli, BenchCountsTheInferencesOfEachDevice) {
   const Outcome outcome = run("bench " + test::ball_model() +
                               " --device MULTI:CPU.0,CPU.1 --seconds 0.5 --frames 320x240:NV12 "

@@ -30,6 +30,8 @@ inline float16 FN(add_products)(float16 sums, uint pixel, uint16 weights) {
   __asm__("vdpbf16ps %2, %1, %0" : "+v"(sums) : "v"((uint16)(pixel)), "v"(weights));
   return sums;
 }
+// Copies are in memory before they are read as pairs.
+#define COPIED __asm__ volatile("" ::: "memory")
 #else
 // Rounds to the nearest value, to the even one of two; NaN stays NaN.
 #define AS_BF16(V)                                                                             \
@@ -42,6 +44,7 @@ inline float16 FN(add_products)(float16 sums, uint pixel, uint16 weights) {
   sums += as_float(pixel << 16) * as_float16(weights << 16);
   return sums + as_float(pixel & 0xffff0000) * as_float16(weights & 0xffff0000);
 }
+#define COPIED mem_fence(CLK_GLOBAL_MEM_FENCE)
 #endif
 AS_BF16(16)
 AS_BF16(8)
@@ -159,8 +162,7 @@ KERNEL(IN(float, in), IN(uint, weights), OUT(ushort, scratch), OUT(T, out),
         }
       }
     }
-    // Copies are in memory before they are read as pairs.
-    __asm__ volatile("" ::: "memory");
+    COPIED;
     const int end = (part + 1) * a.blocks / a.parts;
     for (int block = part * a.blocks / a.parts; block < end; ++block) {
       for (int t = 0; t < count; t += TILE_P) {

@@ -14,3 +14,9 @@ def library():
         if found and found.exists():
             return found.absolute()
     return None
+
+
+def environment(library, folder):
+    """An environment in which this driver is the only one; the empty folder keeps its name."""
+    Path(folder, "intel.icd").write_text(f"{library}\n")
+    return {**os.environ, "OCL_ICD_VENDORS": folder}

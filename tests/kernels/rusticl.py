@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the kernels' tests on Mesa's rusticl, whose programs llvmpipe computes on the CPU: `rusticl.py KERNELS_TEST [ARGUMENT...]`.
+"""Runs tests on Mesa's rusticl, whose programs llvmpipe computes on the CPU: `rusticl.py PROGRAM [ARGUMENT...]`.
 
 Its compiler is the one that AMD's and other GPUs get from Mesa. Without the driver (Debian 13: mesa-opencl-icd) or the headers of OpenCL C
 that it reads (libclang-common-19-dev, libclc-19), the test is skipped (exit status 77).

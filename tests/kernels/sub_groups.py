@@ -4,7 +4,6 @@ Intel's GPUs do: `sub_groups.py KERNELS_TEST [ARGUMENT...]`.
 
 Without the runtime (tests/intel_runtime.py) the test is skipped (exit status 77).
 """
-import os
 import subprocess
 import sys
 import tempfile
@@ -20,8 +19,8 @@ def main():
         print(f"skipped: needs {intel_runtime.MISSING}")
         return 77
     with tempfile.TemporaryDirectory() as vendors:
-        Path(vendors, "intel.icd").write_text(f"{library}\n")
-        result = subprocess.run(sys.argv[1:], env={**os.environ, "OCL_ICD_VENDORS": vendors}, stdout=subprocess.PIPE, text=True)
+        environment = intel_runtime.environment(library, vendors)
+        result = subprocess.run(sys.argv[1:], env=environment, stdout=subprocess.PIPE, text=True)
     print(result.stdout)
     if result.returncode == 0 and "kernel families run" not in result.stdout:
         print("skipped: the runtime has no device with sub-groups on this machine")

@@ -19,8 +19,9 @@ def main():
     if library is None:
         print(f"skipped: needs {intel_runtime.MISSING}")
         return 77
-    with tempfile.TemporaryDirectory() as vendors:
-        environment = intel_runtime.environment(library, vendors)
+    with tempfile.TemporaryDirectory() as folder:
+        # Programs of an earlier run may hold other functions of the layers.
+        environment = {**intel_runtime.environment(library, folder), "XDG_CACHE_HOME": folder}
         listed = subprocess.run([os.environ["CLINFER_PROGRAM"], "devices", "--kernels"], env=environment, stdout=subprocess.PIPE, text=True)
         if "Intel(R) OpenCL" not in listed.stdout:
             print("skipped: the runtime has no device on this machine")

@@ -1,6 +1,6 @@
 // An OpenCL layer that gives Intel's CPU runtime what Intel's GPUs have and it lacks: matrix instructions (XMX) of
-// sub-groups of CLINFER_LANES lanes (8, as DG2; or 16, as Ponte Vecchio), and with 16 lanes 2-D block reads. Programs
-// that call these functions get them in OpenCL C, by shuffles and loads.
+// sub-groups of CLINFER_LANES lanes (8, as DG2; or 16, as Ponte Vecchio), with 16 lanes 2-D block reads, and accurate
+// native_exp() and native_recip(). Programs that call these functions get them in OpenCL C, by shuffles and loads.
 #include <algorithm>
 #include <cstdlib>
 #include <string>
@@ -104,23 +104,27 @@ cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info what, size_t 
 
 cl_program CL_API_CALL create_program(cl_context context, cl_uint count, const char** strings,
                                       const size_t* lengths, cl_int* status) {
-  std::vector<const char*> pieces(strings, strings + count);
-  std::vector<size_t> sizes;
-  bool calls = false;
+  // Its own are wrong in the fourth digit.
+  constexpr std::string_view kExact =
+      "#define native_exp exp\n#define native_recip(x) (1.0f / (x))\n";
+  std::vector<std::string_view> pieces{kExact};
   for (cl_uint i = 0; i < count; ++i) {
     const bool ends = lengths == nullptr || lengths[i] == 0;  // with a NUL
-    const std::string_view piece =
-        ends ? std::string_view(strings[i]) : std::string_view(strings[i], lengths[i]);
+    pieces.push_back(ends ? std::string_view(strings[i])
+                          : std::string_view(strings[i], lengths[i]));
+  }
+  const auto calls = [](std::string_view piece) {
+    return piece.find("_matrix_mad_k") != piece.npos || piece.find("_2d_block_read_") != piece.npos;
+  };
+  if (std::any_of(pieces.begin(), pieces.end(), calls)) pieces.insert(pieces.begin(), kFunctions);
+  std::vector<const char*> begins;
+  std::vector<size_t> sizes;
+  for (const std::string_view piece : pieces) {
+    begins.push_back(piece.data());
     sizes.push_back(piece.size());
-    calls = calls || piece.find("_matrix_mad_k") != piece.npos ||
-            piece.find("_2d_block_read_") != piece.npos;
   }
-  if (calls) {
-    pieces.insert(pieces.begin(), kFunctions.data());
-    sizes.insert(sizes.begin(), kFunctions.size());
-  }
-  return g_next->clCreateProgramWithSource(context, static_cast<cl_uint>(pieces.size()),
-                                           pieces.data(), sizes.data(), status);
+  return g_next->clCreateProgramWithSource(context, static_cast<cl_uint>(begins.size()),
+                                           begins.data(), sizes.data(), status);
 }
 
 }  // namespace

@@ -50,6 +50,13 @@ Resolved resolve(const TuningRecord& record, const OpDesc& desc,
     return {{},
             "measured with version " + std::to_string(record.family_version) + " of " +
                 record.family + ", this is version " + std::to_string(family->version)};
+  // A search that found nothing faster says nothing of a kernel that is the untuned one since.
+  const bool untuned_was_best =
+      record.point ? record.ns > 0 && record.ns == record.default_ns : !record.op.empty();
+  if (untuned_was_best && family != families.front())
+    return {{},
+            "measured when " + record.family + " was the untuned kernel, which is " +
+                families.front()->name + " now"};
   const std::vector<TuningPoint> space = family->space(desc, traits);
   if (record.point) {
     for (const TuningPoint& point : space)

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 
@@ -277,6 +278,34 @@ TEST_F(Tuned, LapsedRecordsAreReportedAndMeasuredAgain) {
     EXPECT_EQ(read_file(file_), before) << "use-existing only reads";
     EXPECT_EQ(compile(TuningMode::create)->tuning().measured, 1u);
     EXPECT_EQ(compile(TuningMode::use_existing)->tuning().hits, layers);
+  }
+}
+
+// A search that found nothing faster than the untuned kernel did not compare a kernel that came later.
+TEST_F(Tuned, ThatTheUntunedKernelWasBestSaysNothingOfANewerOne) {
+  compile(TuningMode::create);
+  const auto untuned = bench();
+  const DeviceTraits& traits = untuned->traits;
+  const auto step = std::find_if(untuned->plan().steps.begin(), untuned->plan().steps.end(),
+                                 [](const Step& s) { return !s.on_host; });
+  const KernelFamily* const old = accepting_families(*step->node->def, step->desc, traits).front();
+  KernelFamily newer = *old;
+  newer.name = "newer";
+  const KernelFamily* const before[] = {old};
+  const KernelFamily* const now[] = {&newer, old};
+  for (const double untuned_ns : {1000., 1100.}) {
+    update_tuning_file(file_, [&](TuningCache& cache) {
+      const TuningCache found = cache;
+      for (const auto& [hash, record] : found.records()) {
+        TuningRecord changed = *record;
+        changed.ns = 1000, changed.default_ns = untuned_ns;
+        cache.set(units_, hash, changed);
+      }
+    });
+    const Config use = config(TuningMode::use_existing);
+    EXPECT_EQ(Tuning(use, *untuned->context, traits).choose(step->desc, before).family, old);
+    EXPECT_EQ(Tuning(use, *untuned->context, traits).choose(step->desc, now).family,
+              untuned_ns > 1000 ? old : &newer);
   }
 }
 

@@ -1,7 +1,7 @@
 // Parts of the convolutions by warpgroup matrix instructions: tiles in local memory, copies of pixels, and
 // the sums of a work-item. Defines are those of convolution_wgmma.cl.
 #define FV FLOATV(VECTOR)
-#define ITEMS (128 * WARPGROUPS)
+#define ITEMS (128 * WARPGROUPS)  // of a slice
 #define PIXELS (64 * WARPGROUPS)  // pixels of a tile
 #define VECTORS (COLUMNS / (4 * VECTOR))
 #if CHUNKS == 4
@@ -18,6 +18,14 @@
 #define SUM float
 #define START_SUMS
 #define ELEMENTS 8
+#endif
+
+// Barrier of the work-items of a slice. Without PTX it is one of the work-group, whose slices have as many
+// steps.
+#if WGMMA_PTX && SLICES > 1
+#define SLICE_BARRIER asm volatile("bar.sync %0, %1;" ::"r"(1 + slice), "r"(ITEMS) : "memory")
+#else
+#define SLICE_BARRIER barrier(CLK_LOCAL_MEM_FENCE)
 #endif
 
 #if WGMMA_PTX
@@ -63,8 +71,10 @@ inline float FN(product)(__local const uint4* a, __local const uint4* b, int i) 
 // Declares the sums of a work-item: sums[j * 4 + k] is the pixel lane / 4 + k / 2 * 8 of the warp, the
 // channel of column j * 8 + lane % 4 * 2 + k % 2.
 #if BYTES
-#define START(i) \
-  AT(start_sums)[first_channel + i / (2 * VECTOR) * (4 * VECTOR) + i / 4 % (VECTOR / 2) * 2 + i % 2]
+#define START(i)                                                               \
+  slice > 0 ? 0                                                                \
+            : AT(start_sums)[first_channel + i / (2 * VECTOR) * (4 * VECTOR) + \
+                             i / 4 % (VECTOR / 2) * 2 + i % 2]
 #else
 #define START(i) 0
 #endif
@@ -73,10 +83,32 @@ inline float FN(product)(__local const uint4* a, __local const uint4* b, int i) 
   SUM sums[COLUMNS / 2];                                         \
   UNROLL for (int i = 0; i < COLUMNS / 2; ++i) { sums[i] = START(i); }
 
+// Adds the sums of the other slices to those of the first one, in the local memory of the tiles; the other
+// slices are finished then.
+#if SLICES > 1
+#define ADD_SLICES                                                 \
+  barrier(CLK_LOCAL_MEM_FENCE);                                    \
+  __local SUM* const others = (__local SUM*)tiles + item;          \
+  if (slice > 0) {                                                 \
+    UNROLL for (int i = 0; i < COLUMNS / 2; ++i) {                 \
+      others[((slice - 1) * (COLUMNS / 2) + i) * ITEMS] = sums[i]; \
+    }                                                              \
+  }                                                                \
+  barrier(CLK_LOCAL_MEM_FENCE);                                    \
+  if (slice > 0) return;                                           \
+  for (int s = 0; s < SLICES - 1; ++s) {                           \
+    UNROLL for (int i = 0; i < COLUMNS / 2; ++i) {                 \
+      sums[i] += others[(s * (COLUMNS / 2) + i) * ITEMS];          \
+    }                                                              \
+  }
+#else
+#define ADD_SLICES
+#endif
+
 // Copies the pixel at a place of the input, or what stands for it outside. The products with zero points belong to the
 // sums, those past the last tap have weights of 0.
 #if BYTES
-#define OUTSIDE AT(weights) + (size_t)a.blocks* a.steps*(COLUMNS * CHUNKS)
+#define OUTSIDE AT(weights) + (size_t)a.blocks*(SLICES * a.steps) * (COLUMNS * CHUNKS)
 #define COPY_PIXELS(to, place, inside) \
   FN(copy_pixels)(to, inside ? AT(in) + (place) : OUTSIDE, true)
 #else

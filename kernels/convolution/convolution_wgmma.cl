@@ -17,6 +17,8 @@
 //   FLAT_TAIL             the tail's operands are long rows of pixels as well
 //   ALIGNED               an output vector lies at a multiple of its size
 //   WGMMA_PTX             PTX (see engine/ocl/marked_ptx.h); else plain C computes the same values
+//   SLICES                of the steps of a tile: each has work-items, stages and sums of its own, and waits
+//                         for the others only when its sums are added to theirs
 //   LATE                  a step's products are awaited after the next step's have begun; its tiles
 //                         are then filled a step later
 //   LOCAL_BYTES           with WGMMA_PTX: of both tiles of all stages
@@ -44,9 +46,9 @@ inline void FN(copy_weights)(__local uint4* to, __global const uint4* from) {
 inline void FN(copy_weights)(__local uint4* to, __global const uint4* from) { *to = *from; }
 #endif
 
-WORK_GROUP(ITEMS, 1, 1)
+WORK_GROUP(ITEMS, SLICES, 1)
 KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args) a TAIL_PARAMS) {
-  const int item = get_local_id(0), lane = item % 32;
+  const int slice = get_local_id(1), item = get_local_id(0), lane = item % 32;
   const int tile = (int)get_group_id(0) / a.blocks;
   const int block = (int)get_group_id(0) - tile * a.blocks;
   const int warp = item / 32 % 4, warpgroup = item / 128;
@@ -56,8 +58,10 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
   __local uint4 tiles[1024] __attribute__((aligned(1024)));
   asm volatile("//#local " TEXT(LOCAL_BYTES));
 #else
-  __local uint4 tiles[STAGES * STAGE] __attribute__((aligned(1024)));
+  __local uint4 tiles[SLICES * STAGES * STAGE] __attribute__((aligned(1024)));
 #endif
+  __local uint4* const own_tiles = tiles + slice * (STAGES * STAGE);
+  const int first_step = slice * a.steps;
 
   // This work-item copies one chunk of ROWS rows of pixels, and of some rows of weights.
   const int chunk = item % CHUNKS, row = item / CHUNKS;
@@ -66,7 +70,7 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
   UNROLL for (int i = 0; i < ROWS; ++i) {
     at[i] = min(tile * PIXELS + row + i * (PIXELS / ROWS), a.pixels - 1) * a.in_w;
   }
-  int channel = chunk;
+  int channel = chunk + first_step * CHUNKS;
 #define INSIDE(i) (channel < a.chunks)
 #define PLACE(i) at[i] + channel
 #define NEXT channel += CHUNKS
@@ -80,7 +84,9 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
     at[i] = n * a.in_n + iy[i] * a.in_h + ix[i] * a.in_w;
   }
 #if WHOLE_STEPS
-  int channel = chunk, kx = 0, ky = 0;
+  const int first_part = first_step / (a.kw * a.kh),
+            first_tap = first_step - first_part * (a.kw * a.kh);
+  int channel = chunk + first_part * CHUNKS, ky = first_tap / a.kw, kx = first_tap - ky * a.kw;
 #define NEXT                          \
   ++kx;                               \
   ky += kx == a.kw;                   \
@@ -90,7 +96,7 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
 #define INSIDE(i) \
   (((uint)(iy[i] + ky * a.dh) < (uint)a.ih) & ((uint)(ix[i] + kx * a.dw) < (uint)a.iw))
 #else
-  int channel = chunk, kx = 0, ky = 0;
+  int channel = chunk + first_step * CHUNKS, kx = 0, ky = 0;
   // Carries from channels to taps, and from taps to rows of taps; without branches, which PoCL 3.1
   // miscompiles in loops with barriers.
 #define CARRY                            \
@@ -112,11 +118,12 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
 #endif
 #define PLACE(i) at[i] + ky* a.dh* a.in_h + kx* a.dw* a.in_w + channel
 #endif
-  __global const uint4* weight = AT(weights) + (size_t)block * a.steps * (COLUMNS * CHUNKS) + item;
+  __global const uint4* weight =
+      AT(weights) + (size_t)(block * SLICES + slice) * a.steps * (COLUMNS * CHUNKS) + item;
   const int own = SWIZZLED(row, chunk);  // the swizzle is the same PIXELS / ROWS rows further on
 #define READ(stage)                                                                    \
   {                                                                                    \
-    __local uint4* const to = tiles + (stage)*STAGE;                                   \
+    __local uint4* const to = own_tiles + (stage)*STAGE;                               \
     UNROLL for (int i = 0; i < ROWS; ++i) {                                            \
       const bool inside = INSIDE(i);                                                   \
       COPY_PIXELS(to + own + i * (PIXELS / ROWS * CHUNKS), PLACE(i), inside);          \
@@ -138,11 +145,11 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
     WAIT(COPIES_LEFT);
     PUBLISH;
     // All have copied this step, and multiplied the last one that used the next tiles.
-    barrier(CLK_LOCAL_MEM_FENCE);
+    SLICE_BARRIER;
     if (step + AHEAD < a.steps) READ(next)
     COMMIT_COPIES;
-    __local const uint4* const pixels = tiles + stage * STAGE + warpgroup * (64 * CHUNKS);
-    __local const uint4* const columns = tiles + stage * STAGE + PIXELS * CHUNKS;
+    __local const uint4* const pixels = own_tiles + stage * STAGE + warpgroup * (64 * CHUNKS);
+    __local const uint4* const columns = own_tiles + stage * STAGE + PIXELS * CHUNKS;
 #if WGMMA_PTX
     MULTIPLY(sums, FN(descriptor)(pixels), FN(descriptor)(columns));
 #else
@@ -154,6 +161,7 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
 #if WGMMA_PTX && LATE
   FINISH(sums);
 #endif
+  ADD_SLICES
 
   const int first_pixel = tile * PIXELS + warpgroup * 64 + warp * 16 + lane / 4, group = 0;
 #define ROWS_OF_ITEM 2

@@ -3,6 +3,8 @@ int in_n, in_h, in_w;     // strides in chunks
 int out_n, out_h, out_w;  // strides
 #include "kernels/common/geometry_args.cl"
 int chunks;  // of one tap
-int out_channels, blocks, steps, pixels;
+int out_channels, blocks;
+int steps;  // of a slice
+int pixels;
 unsigned ow_scale, oh_scale;  // see QUOTIENT
 int ow_shift, oh_shift;

@@ -4,8 +4,8 @@
 // zeros. So a tap reads the same distance further on for all places, and its tile begins so many rows
 // further on in local memory; swizzles are those of addresses. `ow` and `oh` count the gaps, whose sums
 // are not stored. A part of the channels, those of a step, has its pixels in a buffer of its own; one
-// work-item copies the weights of a step, in one piece. Weights, their order and defines are those of
-// convolution_wgmma.cl with WHOLE_STEPS and without POINTWISE, and:
+// work-item copies the weights of a step, in one piece. Slices have parts of their own. Weights, their
+// order and defines are those of convolution_wgmma.cl with WHOLE_STEPS and without POINTWISE, and:
 //   HALO_ROWS  places that a tile reads, in whole swizzles
 //   BUFFERS    of pixels: 1, or 2 if the next part is copied while one is multiplied
 
@@ -19,6 +19,7 @@ typedef struct {
 #define STAGE (COLUMNS * CHUNKS)
 #define ROWS (ITEMS / CHUNKS)  // of pixels, which all work-items copy at once
 #define PASSES ((HALO_ROWS + ROWS - 1) / ROWS)
+#define SLICE_TILES (BUFFERS * BUFFER + STAGES * STAGE)
 #define GAPS 1
 
 #if WGMMA_PTX
@@ -50,9 +51,9 @@ inline void FN(copy_weights)(__local uint4* to, __global const uint4* from, uint
 }
 #endif
 
-WORK_GROUP(ITEMS, 1, 1)
+WORK_GROUP(ITEMS, SLICES, 1)
 KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args) a TAIL_PARAMS) {
-  const int item = get_local_id(0), lane = item % 32;
+  const int slice = get_local_id(1), item = get_local_id(0), lane = item % 32;
   const int tile = (int)get_group_id(0) / a.blocks;
   const int block = (int)get_group_id(0) - tile * a.blocks;
   const int warp = item / 32 % 4, warpgroup = item / 128;
@@ -61,7 +62,7 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
   // OpenCL C can declare 48 KiB; the patched PTX declares LOCAL_BYTES.
   __local uint4 tiles[1024] __attribute__((aligned(1024)));
   asm volatile("//#local " TEXT(LOCAL_BYTES));
-  const uint barriers = (uint)(size_t)tiles + (BUFFERS * BUFFER + STAGES * STAGE) * 16;
+  const uint barriers = (uint)(size_t)tiles + (SLICES * SLICE_TILES + slice * STAGES) * 16;
   if (item == 0) {
     for (int s = 0; s < STAGES; ++s) {
       FN(make_barrier)(FULL(s), 1);
@@ -70,12 +71,14 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
     // The copies see them as well.
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
-  barrier(CLK_LOCAL_MEM_FENCE);
+  SLICE_BARRIER;
 #else
-  __local uint4 tiles[BUFFERS * BUFFER + STAGE] __attribute__((aligned(1024)));
+  __local uint4 tiles[SLICES * SLICE_TILES] __attribute__((aligned(1024)));
 #endif
-  __local uint4* const columns = tiles + BUFFERS * BUFFER;
+  __local uint4* const buffers = tiles + slice * SLICE_TILES;
+  __local uint4* const columns = buffers + BUFFERS * BUFFER;
 
+  const int taps = a.kh * a.kw, parts = a.steps / taps;  // of the slice
   // This work-item copies one chunk of each ROWS-th row of pixels.
   const int chunk = item % CHUNKS, row = item / CHUNKS;
   int at[PASSES];
@@ -85,19 +88,19 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
     const int line = QUOTIENT(place, ow), n = QUOTIENT(line, oh);
     const int x = place - line * a.ow, y = line - n * a.oh;
     const bool inside = (signed_place >= 0) & (place < a.pixels) & (x < a.iw) & (y < a.ih);
-    at[i] = inside ? n * a.in_n + y * a.in_h + x * a.in_w + chunk : -1;
+    at[i] = inside ? n * a.in_n + y * a.in_h + x * a.in_w + slice * parts * CHUNKS + chunk : -1;
   }
   const int own = SWIZZLED(row, chunk);  // the swizzle is the same ROWS rows further on
-#define READ_PIXELS(part)                                                                     \
-  UNROLL for (int i = 0; i < PASSES; ++i) {                                                   \
-    if (HALO_ROWS % ROWS == 0 || row + i * ROWS < HALO_ROWS) {                                \
-      const bool inside = at[i] >= 0;                                                         \
-      COPY_PIXELS(tiles + (part) % BUFFERS * BUFFER + own + i * ITEMS, at[i] + (part)*CHUNKS, \
-                  inside);                                                                    \
-    }                                                                                         \
+#define READ_PIXELS(part)                                                                       \
+  UNROLL for (int i = 0; i < PASSES; ++i) {                                                     \
+    if (HALO_ROWS % ROWS == 0 || row + i * ROWS < HALO_ROWS) {                                  \
+      const bool inside = at[i] >= 0;                                                           \
+      COPY_PIXELS(buffers + (part) % BUFFERS * BUFFER + own + i * ITEMS, at[i] + (part)*CHUNKS, \
+                  inside);                                                                      \
+    }                                                                                           \
   }
 
-  __global const uint4* weight = AT(weights) + (size_t)block * a.steps * STAGE;
+  __global const uint4* weight = AT(weights) + (size_t)(block * SLICES + slice) * a.steps * STAGE;
 #if WGMMA_PTX
 #define READ_WEIGHTS(stage)                                         \
   {                                                                 \
@@ -109,7 +112,6 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
 #endif
   READ_PIXELS(0)
   COMMIT_COPIES;
-  const int parts = a.chunks / CHUNKS, taps = a.kh * a.kw;
   int step = 0, stage = 0, next = 0;
   uint full_phase = 0, free_phase = 0;
   for (int part = 0; part < parts; ++part) {
@@ -118,7 +120,7 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
 #endif
 #if BUFFERS == 1
     if (part > 0) {
-      barrier(CLK_LOCAL_MEM_FENCE);
+      SLICE_BARRIER;
       READ_PIXELS(part)
       COMMIT_COPIES;
     }
@@ -126,14 +128,14 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
     WAIT(0);
     PUBLISH;
     // All have copied this part of the channels, and multiplied the one before.
-    barrier(CLK_LOCAL_MEM_FENCE);
+    SLICE_BARRIER;
 #if BUFFERS == 2
     if (part + 1 < parts) {
       READ_PIXELS(part + 1)
       COMMIT_COPIES;
     }
 #endif
-    __local const uint4* const pixels = tiles + part % BUFFERS * BUFFER;
+    __local const uint4* const pixels = buffers + part % BUFFERS * BUFFER;
     int first = warpgroup * 64, kx = 0;  // row of the tap
     for (int tap = 0; tap < taps; ++tap) {
 #if WGMMA_PTX
@@ -167,6 +169,7 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
 #if WGMMA_PTX && LATE
   FINISH(sums);
 #endif
+  ADD_SLICES
 
   const int first_pixel = tile * PIXELS + warpgroup * 64 + warp * 16 + lane / 4, group = 0;
 #define ROWS_OF_ITEM 2

@@ -299,6 +299,9 @@ std::string reject_gemv(const OpDesc& desc, const DeviceTraits& traits) {
   if (std::string why = reject_weights(desc, p); !why.empty()) return why;
   const TileProblem problem = tile_problem(desc);
   if (problem.shape.pixels() > 8) return "more than eight rows";
+  // Each row reads the weights again, a matrix instruction takes them once for up to 16.
+  if (problem.shape.pixels() > 4 && reject_mma(desc, problem, traits).empty())
+    return "more than four rows, which matrix instructions multiply together";
   if (problem.in.c != 1 && problem.shape.in_channels > 1)
     return "a row of the first input is not adjacent in memory";
   if (problem.out.c != 1 && problem.shape.out_channels > 1)

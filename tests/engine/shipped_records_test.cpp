@@ -34,13 +34,14 @@ const std::map<std::string, DeviceTraits>& devices() {
   return all;
 }
 
-// Whether the record names a kernel and point that the operation has.
+// Whether the record names a kernel and point that the operation has, or the untuned kernel.
 bool is_alive(const TuningRecord& record, const OpDesc& desc,
               const std::vector<const KernelFamily*>& families, const DeviceTraits& traits) {
   for (const KernelFamily* family : families)
     if (family->name == record.family)
       return record.family_version == family->version &&
-             (!record.point || index_in_space({family, *record.point}, desc, traits) >= 0);
+             (record.point ? index_in_space({family, *record.point}, desc, traits) >= 0
+                           : family == families.front());
   return false;
 }
 

@@ -96,6 +96,33 @@ TEST(MatrixInstructions, WarpgroupsAddUpBytes) {
   }
 }
 
+// Where tiles are few, slices of a work-group share the steps of a tile: pointwise, with shared pixels, with
+// strides, and bytes, whose start sums count once.
+TEST(MatrixInstructions, WarpgroupsAddUpSlices) {
+  const ConvolutionCase cases[] = {
+      {"Convolution", {1, 1024, 8, 7}, {72, 1024, 1, 1}, "1,1", "0,0", "1,1", "7"},
+      {"Convolution", {1, 256, 10, 12}, {64, 256, 3, 3}, "1,1", "1,1", "1,1", "254"},
+      {"Convolution", {2, 384, 9, 17}, {64, 384, 3, 2}, "2,2", "1,1", "1,1", "1"},
+  };
+  DeviceTraits traits = matrix_traits();
+  traits.compute_units = 2;
+  traits.max_work_group = 512;
+  traits.grid_barrier = GridBarrier::none;
+  if (!traits.wgmma) traits.local_memory = 227 << 10;
+  for (const ElementType type : {ElementType::f16, ElementType::u8})
+    for (const ConvolutionCase& c : cases) {
+      std::vector<Tensor> inputs;
+      const OpDesc desc = describe(c, type, inputs);
+      bool offered = false;
+      for (const KernelFamily* family : find_op(desc.type, desc.opset)->families)
+        if (family->name == "conv_wgmma")
+          for (const TuningPoint& point : family->space(desc, traits))
+            offered = offered || point["SLICES"] > 1;
+      EXPECT_TRUE(offered) << desc.inputs[0].shape[1];
+      check_op(desc, inputs, type == ElementType::u8 ? kExact : kHalf, &traits, "conv_wgmma");
+    }
+}
+
 // On the devices that have the instructions, long sums of many channels take tiles larger than OpenCL C
 // can declare, and a step's products run on while the next step's begin.
 TEST(MatrixInstructions, WarpgroupsOverlapLongSums) {

@@ -11,22 +11,24 @@ typedef union {
   struct {           // SELECT
     int bins[BINS];
     int sums[2 * LOCAL];
+    ulong taken[2][SHORT ? SHORT : 1];  // TAKE_SORTED: by bin, and sorted
   } bounds;
   struct {  // suppress.cl
     float4 boxes[LOCAL];
     ulong keys[LOCAL];
+    float needs[LOCAL];
+    uint bits[LOCAL * (LOCAL / 32 + 1) / 2];
+    uint kept[LOCAL / 32], beaten[LOCAL / 32];
+    int open[2];
   } near;
 } FN(Space);
 
 // Local memory of a list; WORDS: number of ints for the including source.
 typedef struct {
   FN(Space) space;
-  // Of 32 boxes, and of the 32 after them:
-  uint beats[2][32];  // bit j of [i]: i would suppress j, which comes later
-  uint beating[2];    // those that would suppress any of the 32
-  uint beaten[2];     // suppressed by a box found earlier
-  int found, count;
-  int bin, above;  // SELECT: the bin in which the bound lies; keys in better bins
+  int count;
+  int bin, above,
+      chosen;  // SELECT: the bin in which the bound lies; keys in better bins, and with it
   int words[WORDS];
 } FN(List);
 
@@ -96,54 +98,89 @@ int FN(room)(int count) { return count < 2 ? 2 : 1 << (32 - clz(count - 1)); }
   }
 
 // Turns `sum` of each work-item into the sum of those up to it. sums: local memory of 2 * LOCAL ints.
-#define SCAN(sums, sum)                                  \
-  {                                                      \
-    int at = 0;                                          \
-    (sums)[item] = sum;                                  \
-    barrier(CLK_LOCAL_MEM_FENCE);                        \
-    for (int step = 1; step < LOCAL; step *= 2) {        \
-      if (item >= step) sum += (sums)[at + item - step]; \
-      at = LOCAL - at;                                   \
-      (sums)[at + item] = sum;                           \
-      barrier(CLK_LOCAL_MEM_FENCE);                      \
-    }                                                    \
+#define SCAN(sums, sum)                                        \
+  {                                                            \
+    int at = 0;                                                \
+    (sums)[item] = sum;                                        \
+    barrier(CLK_LOCAL_MEM_FENCE);                              \
+    for (int step = 1; step < LOCAL; step *= 8) {              \
+      _Pragma("unroll") for (int i = 1; i < 8; ++i) sum +=     \
+          item >= i * step ? (sums)[at + item - i * step] : 0; \
+      at = LOCAL - at;                                         \
+      (sums)[at + item] = sum;                                 \
+      barrier(CLK_LOCAL_MEM_FENCE);                            \
+    }                                                          \
   }
 
 // Raises `bound`, which no key is below, until at most `limit` keys are not below it, but at least
 // `enough` (or all). EACH_KEY(action) applies a statement to each key of the work-item. The keys are
 // counted by bins of their range, best first; the bin in which the bound lies becomes the next
 // range. Scores above 1 are rare: bins divide the range up to 1, and the first one has all above.
-#define SELECT(EACH_KEY, enough, limit, bound)                                                  \
-  {                                                                                             \
-    __local int* const bins = list->space.bounds.bins;                                          \
-    ulong high = ~0ul, end = max(bound, FN(key)(1.0f, 0));                                      \
-    int above = 0, chosen;                                                                      \
-    do {                                                                                        \
-      const int shift = max(0, 64 - (31 - (int)clz(BINS)) - (int)clz(end - bound));             \
-      for (int i = item; i < BINS; i += LOCAL) bins[i] = 0;                                     \
-      barrier(CLK_LOCAL_MEM_FENCE);                                                             \
-      EACH_KEY(if (key >= bound && key <= high)                                                 \
-                   atomic_inc(&bins[BINS - 1 - (int)min((key - bound) >> shift, BINS - 1ul)]);) \
-      barrier(CLK_LOCAL_MEM_FENCE);                                                             \
-      int own = 0, bin = item * (BINS / LOCAL);                                                 \
-      for (int i = 0; i < BINS / LOCAL; ++i) own += bins[bin + i];                              \
-      int sum = own;                                                                            \
-      SCAN(list->space.bounds.sums, sum)                                                        \
-      int before = above + sum - own;                                                           \
-      if (before < (enough) && (before + own >= (enough) || item == LOCAL - 1)) {               \
-        while (bin < BINS - 1 && before + bins[bin] < (enough)) before += bins[bin++];          \
-        list->bin = bin;                                                                        \
-        list->above = before;                                                                   \
-      }                                                                                         \
-      barrier(CLK_LOCAL_MEM_FENCE);                                                             \
-      above = list->above;                                                                      \
-      chosen = above + bins[list->bin];                                                         \
-      if (list->bin > 0) high = bound + ((ulong)(BINS - list->bin) << shift) - 1;               \
-      bound += (ulong)(BINS - 1 - list->bin) << shift;                                          \
-      end = high;                                                                               \
-      barrier(CLK_LOCAL_MEM_FENCE);                                                             \
-    } while (chosen > (limit));                                                                 \
+// TAKE(EACH_KEY) follows for each range, when a bin has become the number of better keys.
+#define BIN(key) (BINS - 1 - (int)min(((key)-bound) >> shift, BINS - 1ul))
+#define SELECT(EACH_KEY, enough, limit, bound, TAKE)                                 \
+  {                                                                                  \
+    __local int* const bins = list->space.bounds.bins;                               \
+    ulong high = ~0ul, end = max(bound, FN(key)(1.0f, 0));                           \
+    int above = 0, chosen;                                                           \
+    do {                                                                             \
+      const int shift = max(0, 64 - (31 - (int)clz(BINS)) - (int)clz(end - bound));  \
+      for (int i = item; i < BINS; i += LOCAL) bins[i] = 0;                          \
+      barrier(CLK_LOCAL_MEM_FENCE);                                                  \
+      EACH_KEY(if (key >= bound && key <= high) atomic_inc(&bins[BIN(key)]);)        \
+      barrier(CLK_LOCAL_MEM_FENCE);                                                  \
+      int own = 0;                                                                   \
+      for (int i = 0; i < BINS / LOCAL; ++i) own += bins[item * (BINS / LOCAL) + i]; \
+      int sum = own;                                                                 \
+      SCAN(list->space.bounds.sums, sum)                                             \
+      int before = above + sum - own;                                                \
+      for (int i = 0; i < BINS / LOCAL; ++i) {                                       \
+        const int bin = item * (BINS / LOCAL) + i, after = before + bins[bin];       \
+        bins[bin] = before;                                                          \
+        if (before < (enough) && (after >= (enough) || bin == BINS - 1)) {           \
+          list->bin = bin;                                                           \
+          list->above = before;                                                      \
+          list->chosen = after;                                                      \
+        }                                                                            \
+        before = after;                                                              \
+      }                                                                              \
+      barrier(CLK_LOCAL_MEM_FENCE);                                                  \
+      chosen = list->chosen;                                                         \
+      TAKE(EACH_KEY);                                                                \
+      above = list->above;                                                           \
+      if (list->bin > 0) high = bound + ((ulong)(BINS - list->bin) << shift) - 1;    \
+      bound += (ulong)(BINS - 1 - list->bin) << shift;                               \
+      end = high;                                                                    \
+      barrier(CLK_LOCAL_MEM_FENCE);                                                  \
+    } while (chosen > (limit));                                                      \
   }
+
+#define TAKE_NOTHING(EACH_KEY)
+// Sorts them into local memory, taken[1]: list->chosen keys, of which SHORT is the limit. Moves keys
+// to their bins, where only those of the same bin have to be compared.
+#define TAKE_SORTED(EACH_KEY)                                                         \
+  __local ulong(*const taken)[SHORT] = list->space.bounds.taken;                      \
+  const bool is_last = chosen <= SHORT;                                               \
+  const int last = is_last ? list->bin : list->bin - 1;                               \
+  const int taken_end = is_last ? chosen : list->above;                               \
+  EACH_KEY(if (key >= bound && key <= high && BIN(key) <= last)                       \
+               taken[0][atomic_inc(&bins[BIN(key)])] = key;);                         \
+  barrier(CLK_LOCAL_MEM_FENCE);                                                       \
+  for (int i = above + item; i < taken_end; i += LOCAL) {                             \
+    const ulong key = taken[0][i];                                                    \
+    const int own_bin = BIN(key), own_end = bins[own_bin];                            \
+    int place = own_bin > 0 ? bins[own_bin - 1] : above;                              \
+    for (int other = place; other < own_end; ++other) place += taken[0][other] > key; \
+    taken[1][place] = key;                                                            \
+  }                                                                                   \
+  barrier(CLK_LOCAL_MEM_FENCE)
+
+// The sum of this of two boxes is the least area that they share if one suppresses the other, because
+// their common part exceeds `overlap` of the union; a little less, because of roundings.
+float FN(need)(float area, float overlap) {
+  const bool usual = overlap > 0 && area > 1e-30f && area < 1e30f;
+  return usual ? area * (overlap / (1 + overlap) * 0.99999f) : -INFINITY;
+}
 
 float4 FN(corners)(float2 low, float2 high) { return (float4)(low.x, low.y, high.x, high.y); }
 

@@ -13,7 +13,6 @@ namespace {
 constexpr size_t kMostLocal = 512;   // more work-items wait longer for each other than they save
 constexpr size_t kBeside = 6 << 10;  // bytes of local memory for other data than keys
 constexpr size_t kLeastPart = 256;   // keys
-constexpr size_t kKeysBeside = 3;    // a work-item's data that take the place of keys, in keys
 constexpr size_t kMostPart = 4096;
 constexpr size_t kMostMemory = 256 << 20;  // bytes
 
@@ -21,6 +20,18 @@ constexpr size_t kMostMemory = 256 << 20;  // bytes
 size_t part(const DeviceTraits& traits) {
   const size_t keys = traits.local_memory < kBeside ? 0 : (traits.local_memory - kBeside) / 8;
   return std::min(std::bit_floor(keys), kMostPart);
+}
+
+// The bytes of parts of FN(Space) in common/boxes.cl for `local` work-items: to suppress boxes, and
+// to sort `room` keys.
+size_t near_bytes(size_t local) {
+  const size_t words = local / 32;
+  return (local * (16 + 8 + 4) + 4 * (local * (words + 1) / 2 + 2 * words + 2) + 15) / 16 * 16;
+}
+size_t short_bytes(size_t local, size_t room) { return 4 * (4 + 2) * local + 2 * 8 * room; }
+
+size_t space_bytes(const DeviceTraits& traits, size_t local) {
+  return std::max(8 * part(traits), near_bytes(local));
 }
 
 }  // namespace
@@ -58,7 +69,8 @@ std::string reject_lists(const OpDesc& desc, const DeviceTraits& traits, size_t 
 std::vector<TuningPoint> list_space(const OpDesc&, const DeviceTraits& traits) {
   std::vector<TuningPoint> space;
   for (int local : {64, 128, 256, 512, 1024})
-    if (static_cast<size_t>(local) <= std::min(traits.max_work_group, part(traits) / kKeysBeside))
+    if (static_cast<size_t>(local) <= traits.max_work_group &&
+        near_bytes(static_cast<size_t>(local)) + kBeside <= traits.local_memory)
       space.push_back({{{"LOCAL", local}}});
   return space;
 }
@@ -71,13 +83,16 @@ TuningPoint list_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
 }
 
 void set_lists(KernelSpec& spec, int64_t groups, const DeviceTraits& traits,
-               const TuningPoint& point, size_t words) {
+               const TuningPoint& point, size_t words, int64_t listed) {
   const auto local = static_cast<size_t>(point["LOCAL"]);
   spec.defines.emplace_back("LOCAL", std::to_string(local));
   spec.defines.emplace_back("PART", std::to_string(part(traits)));
+  const auto room = static_cast<size_t>(list_room(listed));
+  const bool is_short = listed > 0 && short_bytes(local, room) <= space_bytes(traits, local);
+  spec.defines.emplace_back("SHORT", std::to_string(is_short ? room : 0));
   spec.defines.emplace_back("WORDS", std::to_string(words));
   // As FN(List) in common/boxes.cl.
-  spec.shared = (8 * part(traits) + 4 * (2 * 32 + 8 + words) + 15) / 16 * 16;
+  spec.shared = (space_bytes(traits, local) + 4 * (4 + words) + 15) / 16 * 16;
   spec.local = {local, 1, 1};
   spec.global = {static_cast<size_t>(groups) * local, 1, 1};
 }

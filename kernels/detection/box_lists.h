@@ -37,9 +37,10 @@ std::string reject_lists(const OpDesc& desc, const DeviceTraits& traits, size_t 
 
 std::vector<TuningPoint> list_space(const OpDesc& desc, const DeviceTraits& traits);
 TuningPoint list_heuristic(const OpDesc& desc, const DeviceTraits& traits);
-// Sets the work sizes for `groups` work-groups, the local memory, and the defines LOCAL, PART and
-// WORDS (ints of local memory for the source).
+// Sets the work sizes for `groups` work-groups, the local memory, and the defines LOCAL, PART, SHORT
+// and WORDS (ints of local memory for the source). SHORT is 0 if local memory does not have room to
+// choose and sort `listed` keys, or `listed` is 0.
 void set_lists(KernelSpec& spec, int64_t groups, const DeviceTraits& traits,
-               const TuningPoint& point, size_t words = 1);
+               const TuningPoint& point, size_t words = 1, int64_t listed = 0);
 
 }  // namespace clinfer

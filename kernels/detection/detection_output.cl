@@ -1,21 +1,28 @@
 // DetectionOutput in two launches. The first (MERGE 0) has a work-group for each list: one per
 // class of an image, or one per image if TOGETHER. It collects the best candidates, sorts and
 // suppresses them, and leaves the remaining ones at the front of the list. The second (MERGE 1) has
-// one work-group per image: it keeps the best of the image's lists and writes them by label. Defines:
+// one work-group per image: it keeps the best of the image's lists and writes them by label. Of a
+// single list of one image (SINGLE), the first launch writes the output instead. Defines:
 //   T, BOX_T, SCORE_T, PRIOR_T, OBJECT_T, FIRST_T  storage types
 //   CODE        0 corner, 1 centre and size, 2 corner in sizes
 //   VARIANCES   variances follow the priors
 //   OBJECTNESS  there are two more inputs
-//   NORMALIZED, CLIP_BEFORE, CLIP_AFTER, TOGETHER, IMAGES, LOCAL, PART, WORDS
+//   ALIGNED     four numbers of a box, a prior or variances are an aligned vector
+//   AHEAD       scores that a work-item loads at a time
+//   NORMALIZED, CLIP_BEFORE, CLIP_AFTER, TOGETHER, SINGLE, IMAGES, LOCAL, PART, SHORT, WORDS
 #include "kernels/common/boxes.cl"
 
 typedef struct {
 #include "kernels/detection/detection_output_args.cl"
 } FN(Args);
 
+#if ALIGNED
+#define LOAD4(T, p, step) LOADV_ALIGNED(T, 4, p)
+#else
 #define LOAD4(T, p, step)                                                        \
   (float4)(LOADV(T, 1, p), LOADV(T, 1, (p) + step), LOADV(T, 1, (p) + 2 * step), \
            LOADV(T, 1, (p) + 3 * step))
+#endif
 
 float4 FN(clipped)(float4 v) { return CLAMP(v, (float4)0.0f, (float4)1.0f); }
 
@@ -77,6 +84,8 @@ bool FN(suppresses)(ulong key, float4 b, ulong better_key, float4 better, const 
 #define BOX(key) FN(box)(FN(index)(key), boxes, priors, &a)
 #endif
 #define SUPPRESSES(key, box, better_key, better) FN(suppresses)(key, box, better_key, better, &a)
+#define GAP 0.0f
+#define NEED(box) FN(need)(FN(area)(box), a.overlap)
 
 // The key of a prior of a list, or 0 if it is no candidate; the pointers are those of its image.
 ulong FN(candidate)(int p, int label, __global const SCORE_T* scores,
@@ -114,8 +123,7 @@ ulong FN(candidate)(int p, int label, __global const SCORE_T* scores,
 #else
 #define CANDIDATE(p) FN(candidate)(p, label, scores, &a)
 #endif
-// Several are loaded before the first one is used.
-#define AHEAD (TOGETHER ? 1 : 8)
+// AHEAD are loaded before the first one is used.
 #define EACH_CANDIDATE(action)                                         \
   for (int begin = item; begin < candidates; begin += AHEAD * LOCAL) { \
     ulong ahead[AHEAD];                                                \
@@ -164,7 +172,7 @@ KERNEL(IN(BOX_T, locations), IN(SCORE_T, confidences), IN(PRIOR_T, prior_boxes),
 
   // Candidates.
   __local int* const ends = list->words;
-  const int label = group % a.lists;
+  const int label = SINGLE ? a.background == 0 : group % a.lists;
   *ends = a.priors;
   list->count = 0;
   barrier(CLK_LOCAL_MEM_FENCE);
@@ -181,18 +189,30 @@ KERNEL(IN(BOX_T, locations), IN(SCORE_T, confidences), IN(PRIOR_T, prior_boxes),
 #endif
   const int candidates = !TOGETHER && label == a.background ? 0 : *ends;
   ulong bound = FN(key)(a.confidence, -1);
-  SELECT(EACH_CANDIDATE, max(a.listed, 1), FN(room)(a.listed), bound)
   __global ulong* const keys = AT(work) + group * a.room;
+#if SHORT
+#define LISTED(i) list->space.bounds.taken[1][i]
+  SELECT(EACH_CANDIDATE, max(a.listed, 1), SHORT, bound, TAKE_SORTED)
+  const int count = list->chosen;
+#else
+#define LISTED(i) keys[i]
+  SELECT(EACH_CANDIDATE, max(a.listed, 1), FN(room)(a.listed), bound, TAKE_NOTHING)
   EACH_CANDIDATE(if (key >= bound) keys[atomic_inc(&list->count)] = key;)
   barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
   const int count = list->count;
   SORT(keys, count)
+#endif
 
   __global const BOX_T* const boxes = AT(locations) + n * a.box_n;
   const int listed = min(count, a.listed), most = a.most;
   __global float4* const places = (__global float4*)(AT(work) + a.places) + group * most;
 #include "kernels/common/suppress.cl"
+#if SINGLE
+  for (int i = item; i < found; i += LOCAL) FN(store)(AT(out) + i * 7, n, keys[i], places[i], &a);
+  if (item == 0 && found < a.rows) STOREV(T, 1, -1.0f, AT(out) + found * 7);  // ends the list
+#else
   if (item == 0) counts[group] = found;
+#endif
 #else
   // The number of detections in the images up to this one.
   __local int* const sums = list->words;
@@ -221,7 +241,7 @@ KERNEL(IN(BOX_T, locations), IN(SCORE_T, confidences), IN(PRIOR_T, prior_boxes),
   ulong bound = 0;
   if (sums[n] > a.keep) {
     bound = FN(key)(a.confidence, -1);
-    SELECT(EACH_FOUND, a.keep, a.keep, bound)
+    SELECT(EACH_FOUND, a.keep, a.keep, bound, TAKE_NOTHING)
   }
   // LOCAL lists at a time; ends: the number of boxes up to the end of each.
   __local int* const ends = list->space.bounds.bins;
@@ -244,7 +264,7 @@ KERNEL(IN(BOX_T, locations), IN(SCORE_T, confidences), IN(PRIOR_T, prior_boxes),
     const int boxes = ends[LOCAL - 1];
     for (int i = item; i < boxes; i += LOCAL) {
       int before = 0;  // lists
-      for (int step = LOCAL / 2; step > 0; step /= 2)
+      for (int step = FN(room)(min(a.lists, LOCAL)) / 2; step > 0; step /= 2)
         if (ends[before + step - 1] <= i) before += step;
       const int from = n * a.lists + first + before, at = i - (before ? ends[before - 1] : 0);
       __global const float4* const places = (__global const float4*)(AT(work) + a.places);

@@ -1,6 +1,7 @@
 // DetectionOutput: decodes the boxes of a single-shot detector, suppresses overlapping ones and
-// lists the best. A GPU needs two launches. The host takes a few microseconds, because it compares
-// the scores with the threshold in memory order and decodes only candidates.
+// lists the best. A GPU needs two launches, or one for a single list. The host takes a few
+// microseconds, because it compares the scores with the threshold in memory order and decodes only
+// candidates.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -353,6 +354,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
 // ---- kernel ------------------------------------------------------------------------------------
 
 constexpr int64_t kMostImages = 1024;  // each has a counter in local memory
+constexpr int64_t kMostAhead = 12;     // keys take two registers each
 
 Settings settings_of(const OpDesc& desc) {
   std::vector<Shape> shapes;
@@ -386,6 +388,23 @@ std::string reject(const OpDesc& desc, const DeviceTraits& traits) {
   const int64_t images = desc.inputs[0].shape[0];
   if (images > kMostImages) return "takes up to " + std::to_string(kMostImages) + " images";
   return reject_lists(desc, traits, desc.own_inputs, s.priors, Lists(s, images).memory);
+}
+
+// Whether the one launch of a list can write the output.
+bool is_single(const Settings& s, int64_t images) {
+  const bool has_background = s.background >= 0 && s.background < s.classes;
+  return images == 1 && !s.decrease_label && s.classes == 2 && has_background;
+}
+
+// Whether boxes, priors and variances can be read as aligned vectors of four numbers.
+bool is_aligned(const OpDesc& desc, const Settings& s) {
+  const auto fits = [&](size_t input) {
+    const TensorDesc& in = desc.inputs[input];
+    return in.offset % 4 == 0 && in.strides.back() == 1 &&
+           std::all_of(in.strides.begin(), in.strides.end() - 1,
+                       [](int64_t stride) { return stride % 4 == 0; });
+  };
+  return s.normalized && fits(0) && fits(2) && (!s.has_objectness || fits(4));
 }
 
 struct Args {
@@ -428,7 +447,11 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
                   .confidence = s.confidence_threshold,
                   .objectness = s.objectness_threshold,
                   .overlap = s.nms_threshold};
+  const bool single = is_single(s, images);
   const auto flag = [](bool value) { return std::string(value ? "1" : "0"); };
+  // Scores that a work-item loads at a time: equally many each time.
+  const int64_t each = ceil_div(s.priors, point["LOCAL"]);
+  const int64_t ahead = ceil_div(each, ceil_div(each, kMostAhead));
   KernelSpec spec;
   spec.source = "detection_output.cl";
   spec.defines = {{"T", storage_name(out.type)},
@@ -444,7 +467,10 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
                   {"CLIP_BEFORE", flag(s.clip_before)},
                   {"CLIP_AFTER", flag(s.clip_after)},
                   {"TOGETHER", flag(s.decrease_label)},
-                  {"IMAGES", std::to_string(images)}};
+                  {"SINGLE", flag(single)},
+                  {"ALIGNED", flag(is_aligned(desc, s))},
+                  {"IMAGES", std::to_string(images)},
+                  {"AHEAD", std::to_string(s.decrease_label ? 1 : ahead)}};
   if (s.has_objectness) {
     spec.defines.emplace_back("OBJECT_T", storage_name(desc.inputs[3].type));
     spec.defines.emplace_back("FIRST_T", storage_name(desc.inputs[4].type));
@@ -456,11 +482,15 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
   spec.arguments.push_back(Argument::value(args));
   KernelPlan plan;
   plan.workspace = lists.memory.bytes();
-  plan.launches = {spec, spec};
-  for (size_t merge : {size_t{0}, size_t{1}}) {
-    plan.launches[merge].defines.emplace_back("MERGE", std::to_string(merge));
-    set_lists(plan.launches[merge], merge ? images : images * lists.each, traits, point,
-              static_cast<size_t>(merge ? images : 1));
+  for (const bool merge : {false, true}) {
+    if (single && merge) break;
+    KernelSpec& launch = plan.launches.emplace_back(spec);
+    launch.defines.emplace_back("MERGE", flag(merge));
+    if (merge)
+      set_lists(launch, images, traits, point, static_cast<size_t>(images));
+    else
+      set_lists(launch, single ? 1 : images * lists.each, traits, point, 1,
+                std::max<int64_t>(lists.listed, 1));
   }
   return plan;
 }

@@ -24,10 +24,11 @@ float4 FN(box)(__global const BOX_T* p, int step) {
 #endif
 }
 
+float FN(area)(float4 b) { return (b.z - b.x) * (b.w - b.y); }
+
 bool FN(suppresses)(float4 b, float4 better, float threshold) {
 #pragma OPENCL FP_CONTRACT OFF  // comparisons need the roundings of evaluate()
-  const float area = (b.z - b.x) * (b.w - b.y);
-  const float other = (better.z - better.x) * (better.w - better.y);
+  const float area = FN(area)(b), other = FN(area)(better);
   const float height = MIN(b.z, better.z) - MAX(b.x, better.x);
   const float width = MIN(b.w, better.w) - MAX(b.y, better.y);
   const float shared = MAX(height, 0.0f) * MAX(width, 0.0f);
@@ -38,6 +39,9 @@ bool FN(suppresses)(float4 b, float4 better, float threshold) {
 
 #define BOX(key) FN(box)(boxes + FN(index)(key) % a.boxes * a.box_b, a.box_i)
 #define SUPPRESSES(key, box, better_key, better) FN(suppresses)(box, better, a.overlap)
+#define GAP 0.0f
+#define NEED(box) FN(need)(FN(area)(box), a.overlap)
+#define LISTED(i) keys[i]
 
 WORK_GROUP(LOCAL, 1, 1)
 KERNEL(IN(BOX_T, all_boxes), IN(SCORE_T, all_scores), OUT(INDEX, selected),

@@ -53,6 +53,9 @@ bool FN(suppresses)(float4 b, float4 better, float threshold) {
 
 #define BOX(key) FN(box)(FN(index)(key), AT(anchors), delta, size, &a)
 #define SUPPRESSES(key, box, better_key, better) FN(suppresses)(box, better, a.overlap)
+#define GAP (-PIXEL)
+#define NEED(box) FN(need)(FN(area)(box), a.overlap)
+#define LISTED(i) keys[i]
 
 WORK_GROUP(LOCAL, 1, 1)
 KERNEL(IN(SCORE_T, scores), IN(DELTA_T, deltas), IN(SIZE_T, picture), IN(float, anchors),

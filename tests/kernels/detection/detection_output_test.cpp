@@ -192,7 +192,7 @@ TEST(DetectionOutput, Refuses) {
 
 struct Random {
   int64_t images = 1, priors = 40, classes = 3;
-  bool five_inputs = false;
+  bool five_inputs = false, halves = false;
   int levels = 8;  // different scores: few levels give many ties
   float highest = 1;
 };
@@ -229,10 +229,9 @@ void check_random(const Random& r, const Attributes& a, unsigned seed = 1,
                   const DeviceTraits& traits = gpu_traits()) {
   const std::vector<Tensor> inputs = random_inputs(r, a, seed);
   OpDesc desc = make_desc("DetectionOutput", 8, a, inputs, {});
-  if (seed % 2 != 0) {
+  if (seed % 2 != 0)
     for (TensorDesc& in : desc.inputs) in = with_gaps(in);
-    desc.inputs[0].type = desc.inputs[1].type = ElementType::f16;
-  }
+  if (seed % 2 != 0 || r.halves) desc.inputs[0].type = desc.inputs[1].type = ElementType::f16;
   check_op(desc, inputs, {}, &traits);
 }
 
@@ -244,6 +243,16 @@ TEST(DetectionOutput, Kernel) {
 TEST(DetectionOutput, KernelOfSmallGroups) {
   check_random({.images = 2}, settings({{"num_classes", "3"}, {"keep_top_k", "12"}}), 2,
                tiny_traits());
+}
+
+// The one list of an image goes to the output at once.
+TEST(DetectionOutput, KernelOfOneList) {
+  unsigned seed = 60;
+  for (const char* background : {"0", "1"})
+    for (const char* keep : {"12", "200"}) {
+      const Attributes a = settings({{"background_label_id", background}, {"keep_top_k", keep}});
+      check_random({.classes = 2, .halves = true}, a, seed += 2, tiny_traits());
+    }
 }
 
 TEST(DetectionOutput, KernelInAllForms) {
@@ -284,6 +293,30 @@ TEST(DetectionOutput, KernelOfManyBoxes) {
   check_random({.images = 4, .priors = 1500, .classes = 2, .levels = 100}, a, 42);
   a.set("num_classes", "91");
   check_random({.images = 2, .priors = 300, .classes = 91, .levels = 1000}, a, 43);
+}
+
+// Each box overlaps the one before and the one after it: whether it stays depends on all better ones.
+TEST(DetectionOutput, KernelOfAChain) {
+  const int64_t count = 200;
+  std::vector<float> edges, scores;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto x = static_cast<float>(i);
+    edges.insert(edges.end(), {x, 0, x + 2, 1});
+    scores.insert(scores.end(), {0, 1 - x / 256});
+  }
+  edges.resize(edges.size() * 2, 0.1f);
+  const Attributes a = settings({{"top_k", "-1"},
+                                 {"keep_top_k", "-1"},
+                                 {"nms_threshold", "0.3"},
+                                 {"confidence_threshold", "0.01"}});
+  const std::vector<Tensor> inputs{Tensor::allocate(ElementType::f32, {1, count * 4}),
+                                   floats({1, count * 2}, scores),
+                                   floats({1, 2, count * 4}, edges)};
+  const OpDesc desc = make_desc("DetectionOutput", 8, a, inputs, {});
+  const std::vector<Tensor> want = reference(desc, inputs);
+  EXPECT_EQ(want[0].to_floats()[count / 2 * 7], -1);  // every second one stays
+  for (const DeviceTraits& traits : {gpu_traits(), tiny_traits()})
+    check_op(desc, inputs, {}, &traits);
 }
 
 // The best ones of a list are found by bins of scores: these here share one bin, or lie beyond the

@@ -142,6 +142,7 @@ inline ushort16 FN(read_rows)(const FN(Surface) s, int i, int top) {
     w += 8 * BLOCK;                  \
   }
 #define WEIGHTS(n) ((n) * (8 * BLOCK / LANES))
+#define WEIGHTS_OF_LANE 0
 
 // The sums, which become one for each pixel and vector in the end.
 #define BEGIN_(k, g) products[g][k] = START(k);

@@ -89,7 +89,7 @@ const KernelFamily kTile =
 
 const KernelFamily kSubgroup = tile_family<convolution_problem, subgroup_space, subgroup_heuristic,
                                            subgroup_plan, subgroup_costs>(
-    "conv_subgroup", 1, [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
+    "conv_subgroup", 2, [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
       if (desc.constants[1].empty()) return "the weights are not constant";
       return reject_subgroup(desc, convolution_problem(desc), traits);
     });

@@ -5,7 +5,7 @@
 // float, a half, or four bytes, whose sums are integers, to which start_sums are added. A run of
 // elements is the channels of a pixel or, if a row of the kernel reads adjacent memory and this
 // leaves fewer lanes without work, such a row. Weights are packed as [group][block][run][input
-// element][VECTORS][LANES], each run padded to a multiple of four elements; zeros (or zero
+// element / 4][VECTORS][LANES][4], each run padded to a multiple of four elements; zeros (or zero
 // points) are read for every pixel outside the input.
 // With matrix instructions (dpas) nothing is broadcast: a block is 32 bytes of a pixel, a row of the
 // first operand, and an element is a lane's part of it. Weights are then packed as
@@ -21,6 +21,10 @@
 //   READS                blocks of a pixel that are read at once: 1, 2 or 4; runs are whole steps
 //                        unless it is 1
 //   BLOCKS               pixels are aligned for reads of blocks
+//   GATHERED             not blocks: each lane reads 16 bytes of one of the tile's pixels, so that a
+//                        message reads parts of all. TILE_P divides LANES, READS is how many
+//                        messages are sent at once (1, 2 or 4), runs are whole steps of up to 32
+//                        elements, and there is no third dimension
 //   BLOCKS_2D            with matrix instructions: a message reads two blocks of each of eight
 //                        pixels. READS is 2 or 4, TILE_P 8 or 16, and a tile lies in one row
 //                        of the output. Pixels outside the input are zeros, and runs are padded
@@ -37,20 +41,19 @@
 #define RESULT(v) v
 #endif
 #include "kernels/common/tile.cl"
+#if GATHERED && !POINTWISE
+// Lanes keep their pixels' offsets, which takes fewer registers than their places.
+#undef PIXEL_OFFSET
+#define PIXEL_OFFSET(p) offset##p
+#endif
 
 // N elements of each lane, LANES apart; halves as floats.
 #define READ_float_1(p) as_float(intel_sub_group_block_read((__global const uint*)(p)))
 #define READ_float_2(p) as_float2(intel_sub_group_block_read2((__global const uint*)(p)))
-#define READ_float_4(p) as_float4(intel_sub_group_block_read4((__global const uint*)(p)))
-#define READ_float_8(p) as_float8(intel_sub_group_block_read8((__global const uint*)(p)))
 #define READ_half_1(p) \
   convert_float(as_half(intel_sub_group_block_read_us((__global const ushort*)(p))))
 #define READ_half_2(p) \
   convert_float2(as_half2(intel_sub_group_block_read_us2((__global const ushort*)(p))))
-#define READ_half_4(p) \
-  convert_float4(as_half4(intel_sub_group_block_read_us4((__global const ushort*)(p))))
-#define READ_half_8(p) \
-  convert_float8(as_half8(intel_sub_group_block_read_us8((__global const ushort*)(p))))
 #define READ_uchar_1(p) intel_sub_group_block_read((__global const uint*)(p))
 #define READ_uchar_2(p) intel_sub_group_block_read2((__global const uint*)(p))
 #define READ_uint_1(p) READ_uchar_1(p)
@@ -59,7 +62,6 @@
 #define READ_ushort_1(p) intel_sub_group_block_read_us((__global const ushort*)(p))
 #define READ_ushort_2(p) intel_sub_group_block_read_us2((__global const ushort*)(p))
 #define READ_ushort_4(p) intel_sub_group_block_read_us4((__global const ushort*)(p))
-#define READ_int_4(p) as_int4(intel_sub_group_block_read4((__global const uint*)(p)))
 #define READ_int_8(p) as_int8(intel_sub_group_block_read8((__global const uint*)(p)))
 #define READ(N, type, p) CAT(CAT(READ_, type), CAT(_, N))(p)
 
@@ -100,9 +102,16 @@
 #if MATRIX
 #include "kernels/common/sub_group_matrix.cl"
 #else
-// Adds the products of four elements of every pixel, j to j + 3 of a block, and their rows of
+// Adds the products of four elements of every pixel, j to j + 3 of a step, and their rows of
 // weights.
+#if GATHERED
+#define BROADCAST(p, r)                                                                       \
+  const ELEMENT b##p =                                                                        \
+      intel_sub_group_shuffle(values[(j + r) / (PARTS * VALUES) * VALUES + (j + r) % VALUES], \
+                              (j + r) / VALUES % PARTS * TILE_P + p);
+#else
 #define BROADCAST(p, r) const ELEMENT b##p = intel_sub_group_shuffle(x##p, j + r);
+#endif
 #define BROADCAST0(p) BROADCAST(p, 0)
 #define BROADCAST1(p) BROADCAST(p, 1)
 #define BROADCAST2(p) BROADCAST(p, 2)
@@ -115,44 +124,86 @@
     REPEAT(TILE_P, BROADCAST##r)               \
     REPEAT(TILE_P, ADD_PIXEL)                  \
   }
-#if VECTORS == 1
-#define READ_WEIGHTS *(SUMS(4)*)rows = READ(4, W_T, AT(weights) + w);
-#elif VECTORS == 2
-#define READ_WEIGHTS *(SUMS(8)*)rows = READ(8, W_T, AT(weights) + w);
-#else
-#define READ_WEIGHTS                               \
-  *(SUMS(8)*)rows = READ(8, W_T, AT(weights) + w); \
-  *(SUMS(8)*)(rows + 8) = READ(8, W_T, AT(weights) + (w + 8 * LANES));
-#endif
-#define FOUR(from)                              \
-  {                                             \
-    const int j = from;                         \
-    SUM rows[4 * VECTORS];                      \
-    READ_WEIGHTS                                \
-    ROW(0) ROW(1) ROW(2) ROW(3) w += 4 * BLOCK; \
+// A lane reads its weights of four elements at once: a message for a vector, as it has up to 16 bytes
+// for each lane, but 128 bytes of a block.
+#define FOUR_float(p) vload4(0, p)
+#define FOUR_int(p) vload4(0, p)
+#define FOUR_half(p) vload_half4(0, p)
+#define READ_VECTOR(k)                                          \
+  {                                                             \
+    const SUMS(4) v = CAT(FOUR_, W_T)(four + k * 4 * LANES);    \
+    rows[k] = v.s0, rows[VECTORS + k] = v.s1;                   \
+    rows[2 * VECTORS + k] = v.s2, rows[3 * VECTORS + k] = v.s3; \
   }
-// Of the first n elements of a block. Without a loop, which Intel's compiler may leave one, with
+#define FOUR(from)                                                                \
+  {                                                                               \
+    const int j = from;                                                           \
+    __global const W_T* const four =                                              \
+        (__global const W_T*)((__global const char*)AT(weights) + w) + j * BLOCK; \
+    SUM rows[4 * VECTORS];                                                        \
+    REPEAT(VECTORS, READ_VECTOR)                                                  \
+    ROW(0) ROW(1) ROW(2) ROW(3)                                                   \
+  }
+// Of the first n elements of a step. Without a loop, which Intel's compiler may leave one, with
 // broadcasts from lanes that it does not know. On a CPU only tests run it, whose compiler takes
 // seconds for the long code.
 #ifdef ON_CPU
 #define PART(n) \
   for (int from = 0; from < (n); from += 4) FOUR(from)
 #else
-#define PART(n)        \
-  if ((n) > 0) FOUR(0) \
-  if ((n) > 4) FOUR(4) \
-  if ((n) > 8) FOUR(8) \
-  if ((n) > 12) FOUR(12)
+#define PART(n)          \
+  if ((n) > 0) FOUR(0)   \
+  if ((n) > 4) FOUR(4)   \
+  if ((n) > 8) FOUR(8)   \
+  if ((n) > 12) FOUR(12) \
+  if ((n) > 16) FOUR(16) \
+  if ((n) > 20) FOUR(20) \
+  if ((n) > 24) FOUR(24) \
+  if ((n) > 28) FOUR(28)
 #endif
 
 #define STEP(LOAD, n)    \
   {                      \
     REPEAT(TILE_P, LOAD) \
     PART(n)              \
+    w += WEIGHTS(n);     \
   }
-#define WEIGHTS(n) ((n)*BLOCK)
+#define WEIGHTS(n) ((n) * (BLOCK * (int)sizeof(W_T)))  // bytes
+#define WEIGHTS_OF_LANE (4 * (int)sizeof(W_T) * lane)
 #endif
 
+#if GATHERED
+// The input elements of a step: VALUES of each of PARTS parts of every pixel, READS times. `part`:
+// where this lane reads.
+#define PARTS (LANES / TILE_P)
+#define VALUES (16 / (UNIT * (int)sizeof(IN_T)))
+#define STRIDE (READS * PARTS * VALUES)
+#if PARTS == 1
+#define PIXEL_OF_LANE lane
+#define PART_OF_LANE 0
+#else
+#define PIXEL_OF_LANE (lane % TILE_P)
+#define PART_OF_LANE (lane / TILE_P)
+#endif
+#define VALUES_float(words) *(float4*)to = as_float4(words)
+#define VALUES_half(words) *(float8*)to = convert_float8(as_half8(words))
+#define VALUES_uchar(words) *(uint4*)to = words
+#define READ_PARTS(m, words)                                                                   \
+  {                                                                                            \
+    const uint4 v = vload4(0, (__global const uint*)(part + UNIT * (i + m * PARTS * VALUES))); \
+    ELEMENT* const to = values + m * VALUES;                                                   \
+    CAT(VALUES_, IN_T)(words);                                                                 \
+  }
+#define LOAD_STEP(m) READ_PARTS(m, v)
+#define LOAD_BORDER(m) READ_PARTS(m, valid ? v : (uint4)outside)
+#define STEP_WHOLE(LOAD)            \
+  {                                 \
+    ELEMENT values[READS * VALUES]; \
+    REPEAT(READS, LOAD)             \
+    PART(STRIDE)                    \
+    w += WEIGHTS(STRIDE);           \
+  }
+#else
 // The input elements of a step, of every pixel at r0, r1, ...
 #define STRIDE (READS * LANES)
 #if BLOCKS_2D
@@ -167,7 +218,6 @@
 #define X1(g) const ushort8 x##g = v##g.hi;
 #define X2(g) const ushort8 x##g = w##g.lo;
 #define X3(g) const ushort8 x##g = w##g.hi;
-#define LOAD_REST(g) const ushort8 x##g = 0;  // never: what is past a pixel is zeros
 #else
 #define LOADS TILE_P
 #define LOAD_REST(p) const ELEMENT x##p = i + lane < elements ? LOAD(r##p + UNIT * (i + lane)) : 0;
@@ -194,6 +244,7 @@
 #define STEP_WHOLE(LOAD) \
   { REPEAT(LOADS, LOAD) STEPS }
 #endif
+#endif
 
 // Adds the products of a run of n elements, or of this slice of it, and their rows of weights. The
 // last slice has the elements that do not fill a block.
@@ -213,15 +264,21 @@
 #define TO(n) WHOLE(n)
 #define HAS_REST 1
 #endif
-#define RUN(n, LOAD, LOAD_END)                     \
-  {                                                \
-    const int elements = n, to = TO(elements);     \
-    int i = FROM(elements);                        \
-    const int next = w + PADDED(elements);         \
-    w += WEIGHTS(i);                               \
-    for (; i < to; i += STRIDE) STEP_WHOLE(LOAD)   \
-    if (REST > 0 && HAS_REST) STEP(LOAD_END, REST) \
-    w = next;                                      \
+#if REST > 0
+#define REST_OF_RUN(LOAD) \
+  if (HAS_REST) STEP(LOAD, REST)
+#else
+#define REST_OF_RUN(LOAD)
+#endif
+#define RUN(n, LOAD, LOAD_END)                   \
+  {                                              \
+    const int elements = n, to = TO(elements);   \
+    int i = FROM(elements);                      \
+    const int next = w + PADDED(elements);       \
+    w += WEIGHTS(i);                             \
+    for (; i < to; i += STRIDE) STEP_WHOLE(LOAD) \
+    REST_OF_RUN(LOAD_END)                        \
+    w = next;                                    \
   }
 
 #if POINTWISE
@@ -257,8 +314,9 @@ KERNEL(IN(IN_T, in), IN(W_T, weights), ZEROS START_SUMS OUT(T, out), const FN(Ar
   const int group = BLOCK_NUMBER / a.blocks;
   const int lane_c = (BLOCK_NUMBER - group * a.blocks) * BLOCK + lane;
   __global const IN_T* const start = AT(in) + group * a.in_channels;
-  const int block = BLOCK_NUMBER * WEIGHTS(a.depth);  // where its weights begin
-#if !POINTWISE && !BLOCKS_2D
+  // Where its weights begin.
+  const int block = BLOCK_NUMBER * WEIGHTS(a.depth) + WEIGHTS_OF_LANE;
+#if !POINTWISE && !BLOCKS_2D && !GATHERED
 #include "kernels/common/tile_start.cl"
 #endif
   for (int tile = first; tile < last; ++tile) {
@@ -283,7 +341,7 @@ KERNEL(IN(IN_T, in), IN(W_T, weights), ZEROS START_SUMS OUT(T, out), const FN(Ar
 #if BLOCKS_2D && POINTWISE
     const FN(Surface) surface = SURFACE(start, a.pixels);
     const int top = tile * TILE_P;
-    RUN(a.in_channels / UNIT, LOAD_STEP, LOAD_REST)
+    RUN(a.in_channels / UNIT, LOAD_STEP, )
 #elif BLOCKS_2D
     for (int ky = 0; ky < a.kh; ++ky) {
       const int iy = y * a.sh - a.ph + ky * a.dh;
@@ -291,12 +349,50 @@ KERNEL(IN(IN_T, in), IN(W_T, weights), ZEROS START_SUMS OUT(T, out), const FN(Ar
         const FN(Surface) surface = SURFACE(start + (n * a.in_n + iy * a.in_h), a.iw);
         for (int kx = 0; kx < a.kw; ++kx) {
           const int top = x - a.pw + kx * a.dw;
-          RUN(a.in_channels / UNIT, LOAD_STEP, LOAD_REST)
+          RUN(a.in_channels / UNIT, LOAD_STEP, )
         }
       } else {
         w += a.kw * PADDED(a.in_channels / UNIT);
       }
     }
+#elif GATHERED
+    // Pixels past the end repeat the last one and are not stored.
+    const int pixel = min(tile * TILE_P + PIXEL_OF_LANE, a.pixels - 1);
+    const int first_value = PART_OF_LANE * (UNIT * VALUES);
+#if POINTWISE
+    __global const IN_T* const part = start + (pixel * a.in_w + first_value);
+    RUN(a.in_channels / UNIT, LOAD_STEP, )
+#else
+    const int line = pixel / a.ow, x = pixel - line * a.ow, n = line / a.oh, y = line - n * a.oh;
+    const int offset = n * a.out_n + y * a.out_h + x * a.out_w;
+    const int iy = y * a.sh - a.ph, ix = x * a.sw - a.pw;
+    const int at = n * a.in_n + iy * a.in_h + ix * a.in_w + first_value;
+#define PLACE_OF_LANE(p)                                                                \
+  const int n##p = intel_sub_group_shuffle(n, p), y##p = intel_sub_group_shuffle(y, p), \
+            x##p = intel_sub_group_shuffle(x, p), offset##p = intel_sub_group_shuffle(offset, p);
+    REPEAT(TILE_P, PLACE_OF_LANE)
+    if (sub_group_all((iy >= 0) & (ix >= 0) & (iy < a.ih - (a.kh - 1) * a.dh) &
+                      (ix < a.iw - (a.kw - 1) * a.dw))) {
+      for (int ky = 0; ky < a.kh; ++ky)
+        for (int kx = 0; kx < a.kw; ++kx) {
+          __global const IN_T* const part =
+              start + (at + (ky * a.dh * a.in_h + kx * a.dw * a.in_w));
+          RUN(a.in_channels / UNIT, LOAD_STEP, )
+        }
+    } else {
+      const uint outside = *(__global const uint*)AT(zeros);
+      for (int ky = 0; ky < a.kh; ++ky)
+        for (int kx = 0; kx < a.kw; ++kx) {
+          const bool valid = VALID();  // of this lane's pixel
+          __global const IN_T* const part =
+              start + (valid ? at + (ky * a.dh * a.in_h + kx * a.dw * a.in_w) : 0);
+          if (BYTES || sub_group_any(valid))
+            RUN(a.in_channels / UNIT, LOAD_BORDER, )
+          else
+            w += PADDED(a.in_channels / UNIT);
+        }
+    }
+#endif
 #elif POINTWISE
     // Pixels past the end repeat the last one and are not stored.
 #define POINT(p) \

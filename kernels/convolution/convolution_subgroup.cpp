@@ -13,34 +13,53 @@ namespace {
 
 struct Point : TileShape {
   int reads;
+  int pixels;  // that a message reads: one, or all of the tile
   int weight;  // bytes of an element's; floats need no conversion, halves half the memory
 
   explicit Point(const TuningPoint& p)
       : TileShape{1, p["VECTORS"], p["TILE_P"], p["LANES"], p["ROWS"], p["SLICES"]},
         reads(p["READS"]),
+        pixels(p["PIXELS"]),
         weight(p["WEIGHT"]) {}
-  Point(int l, int vs, int t, int rd, int w, int r, int s)
-      : TileShape{1, vs, t, l, r, s}, reads(rd), weight(w) {}
+  Point(int l, int vs, int t, int rd, int ps, int w, int r, int s)
+      : TileShape{1, vs, t, l, r, s}, reads(rd), pixels(ps), weight(w) {}
   TuningPoint tuning() const {
     return {{{"LANES", lanes},
              {"VECTORS", vectors},
              {"TILE_P", tile_p},
              {"READS", reads},
+             {"PIXELS", pixels},
              {"WEIGHT", weight},
              {"ROWS", rows},
              {"SLICES", slices}}};
   }
 };
 
+constexpr int kFour = 4;   // elements whose weights a lane reads at once
+constexpr int kPart = 16;  // bytes of a pixel that a lane reads where a message reads all pixels
+constexpr int64_t kMaxStep = 32;  // elements of a pixel, then
+
 // The number of input channels in an element.
 int64_t unit(const OpDesc& desc) { return takes_bytes(desc) ? 4 : 1; }
 
 Runs runs_of(const OpDesc& desc, const TileProblem& problem, int lanes) {
-  return subgroup_runs(problem, unit(desc), lanes, 4);
+  return subgroup_runs(problem, unit(desc), lanes, kFour);
 }
 
 bool has_halves(const OpDesc& desc, const TileProblem& problem) {
   return desc.inputs[problem.data].type == ElementType::f16;
+}
+
+int64_t element_size(const OpDesc& desc, const TileProblem& problem) {
+  return has_halves(desc, problem) ? 2 : 4;
+}
+
+bool is_deep(const ConvShape& s) { return s.kernel[0] > 1 || s.in[0] > 1; }
+
+// Elements of a pixel that a step of the loop takes.
+int64_t step_of(const Point& p, int64_t size) {
+  return p.pixels > 1 ? int64_t{p.reads} * (p.lanes / p.pixels) * kPart / size
+                      : int64_t{p.reads} * p.lanes;
 }
 
 int64_t count_operands(const OpDesc& desc) {
@@ -48,29 +67,52 @@ int64_t count_operands(const OpDesc& desc) {
                        [](const PostOp& op) { return !op.is_unary(); });
 }
 
-// Bytes of a thread's registers: sums, the blocks of the pixels, four rows of weights, halves as
+// Of a tail.
+bool reads_activations(const OpDesc& desc) {
+  return std::any_of(desc.tail.begin(), desc.tail.end(), [&](const PostOp& op) {
+    return !op.is_unary() && desc.constants[static_cast<size_t>(op.operand)].empty();
+  });
+}
+
+// Bytes of a thread's registers where a message reads all pixels: sums, weights, parts of the pixels,
+// halves as floats as well, copies of start sums, and what the compiler keeps for each lane: its
+// position, where a tail reads, addresses. By what spills (tests/kernels/ocloc).
+int64_t gathered_register_bytes(const Point& p, const OpDesc& desc, const TileProblem& problem,
+                                bool wide) {
+  const bool bytes = takes_bytes(desc), row = walk_pixels(desc, problem).row;
+  const int64_t own = wide ? (row ? 2900 : 3600) : (row ? 1100 : 1800);
+  const bool has_places = count_operands(desc) > 1 || (!row && reads_activations(desc));
+  return p.lanes * ((4 * p.tile_p + 4 * kFour + (bytes ? 4 : 0)) * p.vectors +
+                    p.reads * kPart * (!bytes && has_halves(desc, problem) ? 2 : 1)) +
+         own + (has_places ? (wide ? 512 : 256) : 0);
+}
+
+// Bytes of a thread's registers else: sums, the blocks of the pixels, four rows of weights, halves as
 // floats and in part as loaded; what a tail's operands take, which the compiler loads at once for
 // four vectors, and keeps over the rest of a run where weights are halves; addresses, positions of
 // pixels that are no long row for the kernel, which take much where registers are wide, and more
-// there in merged runs before such a tail, or for its tail, and what else it keeps. Points that need
-// more than there are spill (tests/kernels/ocloc).
+// there in merged runs before such a tail, or for its tail, and what else it keeps; the rest of a run
+// of bytes; floats that are loaded early where registers are wide. Points that need more than there
+// are spill (tests/kernels/ocloc).
 int64_t register_bytes(const Point& p, const OpDesc& desc, const TileProblem& problem, bool wide) {
   const ConvShape& s = problem.shape;
   const PixelWalk walk = walk_pixels(desc, problem);
   const bool bytes = takes_bytes(desc), halves = !bytes && has_halves(desc, problem);
-  const bool deep = s.kernel[0] > 1 || s.in[0] > 1;
   const int64_t blocks = int64_t{p.tile_p} * p.reads, weights = int64_t{4} * p.vectors;
   const Runs runs = runs_of(desc, problem, p.lanes);
   const int64_t operands = count_operands(desc);
   const int64_t loaded = p.vectors < 4 ? 0 : operands > 1 ? (wide ? 128 : 64) : 16 * operands;
   const int64_t kept = operands > 0 && p.weight == 2 && runs.rest() > 0 ? 12 * p.vectors : 0;
+  const int64_t base = walk.row || p.reads == 1 ? 704 : bytes ? 1300 : 1200;
+  const int64_t rest = bytes && runs.rest() > 0 ? 800 : 0;
+  const int64_t loads = wide && walk.row && !halves ? 1300 : 0;
   return p.lanes * (4 * p.tile_p * p.vectors + (halves ? 5 : 4) * blocks +
                     (p.weight == 2 ? 8 : 4) * weights + loaded + kept) +
-         (walk.row ? (walk.flat_tail || wide ? 48 : 136)
-          : wide   ? (deep ? 800 : 700) + (runs.merged && operands > 0 ? 80 : 0)
+         (walk.row ? (walk.flat_tail || wide ? (bytes ? 72 : 48) : 136)
+          : wide   ? (is_deep(s) ? 800 : 700) + (runs.merged && operands > 0 ? 80 : 0)
                    : 72) *
              p.tile_p +
-         (walk.row || p.reads == 1 ? 704 : bytes ? 1300 : 1200);
+         base + rest + loads;
 }
 
 // A thread has 128 registers.
@@ -81,6 +123,7 @@ int64_t all_register_bytes(const DeviceTraits& traits) {
 std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
                              const DeviceTraits& traits) {
   const ConvShape& s = problem.shape;
+  const bool flat = walk_pixels(desc, problem).row || (!is_deep(s) && s.out[0] == 1);
   const bool bytes = takes_bytes(desc), halves = !bytes && has_halves(desc, problem);
   std::vector<Point> points;
   const bool eight = s.out_channels <= 8 && (traits.sub_groups & 8) != 0;
@@ -88,23 +131,30 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
   const Runs runs = runs_of(desc, problem, lanes);
   for (const int vectors : {2, 1, 4}) {
     if (vectors > 1 && s.out_channels <= lanes * vectors / 2) continue;  // half would be empty
-    for (const int tile_p : {8, 12, 4, 1}) {
+    const bool gathers = flat && (vectors < 4 || has_wide_registers(traits));
+    for (const int tile_p : {8, 12, 4, 1, 16}) {
       if (tile_p > 1 && tile_p / 2 >= s.pixels()) continue;
-      for (const int reads : {1, 2}) {
-        if (reads > 1 &&
-            (runs.merged || !reads_blocks(desc, problem) || runs.length % (reads * lanes) != 0))
-          continue;
+      for (const auto& [reads, gathered] :
+           {std::pair{1, false}, {2, false}, {1, true}, {2, true}, {4, true}}) {
+        if (gathered ? !gathers || tile_p == 1 || lanes % tile_p != 0 : tile_p == 16) continue;
+        const int pixels = gathered ? tile_p : 1;
         for (const int weight : {4, 2}) {
-          if (weight == 2 && !halves) continue;
+          if (weight == 2 && (!halves || gathered)) continue;
           for (const int slices : {1, 4}) {
-            if (slices > 1 && (bytes || runs.length / (reads * lanes) < slices)) continue;
-            if (slices > 1 && (tile_p > 4 || vectors > 2)) continue;  // they are for few outputs
             const int rows = slices > 1 || s.pixels() <= 2 * tile_p ? 1 : 4;
-            const Point p(lanes, vectors, tile_p, reads, weight, rows, slices);
+            const Point p(lanes, vectors, tile_p, reads, pixels, weight, rows, slices);
+            const int64_t step = step_of(p, element_size(desc, problem));
+            if (gathered && step > kMaxStep) continue;
+            if (reads * pixels > 1 && (runs.merged || !reads_blocks(desc, problem) ||
+                                       runs.rest() > 0 || runs.length % step != 0))
+              continue;
+            if (slices > 1 && (bytes || runs.length / step < slices)) continue;
+            if (slices > 1 && (tile_p > 4 || vectors > 2)) continue;  // they are for few outputs
             const auto items = static_cast<size_t>(lanes * rows * slices);
             if (items > traits.max_work_group) continue;
-            if (register_bytes(p, desc, problem, has_wide_registers(traits)) >=
-                all_register_bytes(traits))
+            const bool wide = has_wide_registers(traits);
+            if ((gathered ? gathered_register_bytes(p, desc, problem, wide)
+                          : register_bytes(p, desc, problem, wide)) >= all_register_bytes(traits))
               continue;
             if (slices > 1 &&
                 sizeof(float) * items * static_cast<size_t>(tile_p * vectors) > traits.local_memory)
@@ -116,7 +166,7 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
     }
   }
   // Also where the groups are smaller than any of these.
-  if (points.empty()) points.emplace_back(lanes, 1, 1, 1, halves ? 2 : 4, 1, 1);
+  if (points.empty()) points.emplace_back(lanes, 1, 1, 1, 1, halves ? 2 : 4, 1, 1);
   return points;
 }
 
@@ -125,7 +175,7 @@ SubgroupCycles cycles(const OpDesc& desc, const TileProblem& problem, const Poin
                       const DeviceTraits& traits) {
   constexpr double kThreads = 7;    // of a unit
   constexpr double kSend = 3;       // instructions: a message, its header and its address
-  constexpr double kMessage = 128;  // most bytes of one
+  constexpr double kMessage = 128;  // most bytes of one that reads a block
   constexpr double kLatency = 200;  // of the messages of a step, which are sent together
   constexpr double kBytes = 8;      // from the cache to a unit in a cycle
   const ConvShape& s = problem.shape;
@@ -141,13 +191,15 @@ SubgroupCycles cycles(const OpDesc& desc, const TileProblem& problem, const Poin
       (size == 2 ? wide * tile_p / lanes : 0) + (p.weight == 2 ? wide * p.vectors : 0);
   const double weights = p.weight * lanes * p.vectors;  // bytes
   const double pixels = tile_p * size;
-  const double messages = reads_blocks(desc, problem)
+  const double step = static_cast<double>(step_of(p, element_size(desc, problem)));
+  const double messages = p.pixels > 1 ? p.reads / step
+                          : reads_blocks(desc, problem)
                               ? tile_p * std::max(1 / (p.reads * lanes), size / kMessage)
                               : tile_p * 2 / lanes;
-  const double sends = kSend * (messages + weights / kMessage);
+  const double sends = kSend * (messages + p.vectors / double{kFour});
   const double own = 100 + (20 + 12 * wide * p.vectors) * tile_p +
                      (p.slices > 1 ? 50 + 8 * wide * tile_p * p.vectors : 0);
-  const double wait = depth / (p.reads * lanes) * kLatency;
+  const double wait = depth / step * kLatency;
   const double units = traits.compute_units;
   const double beside = std::clamp(threads / units, 1.0, kThreads);
   // A group of several sub-groups starts faster, and they share what they read.
@@ -174,11 +226,14 @@ std::vector<std::byte> pack(const std::vector<float>& weights, const ConvShape& 
   const float* from = weights.data();
   for (int64_t o = 0; o < s.groups * s.out_channels; ++o) {
     const int64_t group = o / s.out_channels, channel = o % s.out_channels;
-    float* const to = packed.data() +
-                      ((group * blocks + channel / block) * depth * block + channel % block) * unit;
+    float* const to =
+        packed.data() +
+        ((group * blocks + channel / block) * depth * block + channel % block * kFour) * unit;
     for (int64_t r = 0; r < runs.count; ++r)
-      for (int64_t i = 0; i < runs.length * unit; ++i)
-        to[(r * padded + i / unit) * block * unit + i % unit] = *from++;
+      for (int64_t i = 0; i < runs.length * unit; ++i) {
+        const int64_t element = r * padded + i / unit;
+        to[(element / kFour * block * kFour + element % kFour) * unit + i % unit] = *from++;
+      }
   }
   if (!bytes) return to_bytes(packed, point.weight == 2 ? ElementType::f16 : ElementType::f32);
   std::vector<std::byte> integers(packed.size());
@@ -228,7 +283,8 @@ std::string reject_subgroup(const OpDesc& desc, const TileProblem& problem,
     if (std::string why = reject_float_data(desc); !why.empty()) return why;
   }
   if (s.in_channels == 0) return "no input channels";
-  if (std::string why = reject_tiling(desc, problem, traits, s.taps() * (s.in_channels + 15));
+  // Weights are addressed by bytes, up to four an element.
+  if (std::string why = reject_tiling(desc, problem, traits, 4 * s.taps() * (s.in_channels + 15));
       !why.empty())
     return why;
   return reject_tail(desc, 1, problem.axes);
@@ -289,6 +345,7 @@ KernelPlan subgroup_launch(const OpDesc& desc, const TileProblem& problem,
   define("BLOCKS", reads_blocks(desc, problem));
   define("BLOCKS_2D", kernel.blocks_2d != Blocks2d::none);
   define("OLDER_2D", kernel.blocks_2d == Blocks2d::extended);
+  define("GATHERED", kernel.gathered);
   define("MERGED", runs.merged);
   define("REST", kernel.blocks_2d == Blocks2d::none ? runs.rest() : 0);
   plan.launches.push_back(std::move(spec));
@@ -305,7 +362,8 @@ KernelPlan subgroup_plan(const OpDesc& desc, const TileProblem& problem, const D
   };
   const char* const weight = bytes ? "int" : point.weight == 2 ? "half" : "float";
   return subgroup_launch(desc, problem, traits,
-                         {point, point.reads, runs, weight, packed, SubgroupProducts::broadcast});
+                         {point, point.reads, runs, weight, packed, SubgroupProducts::broadcast,
+                          Blocks2d::none, point.pixels > 1});
 }
 
 }  // namespace clinfer

@@ -34,6 +34,7 @@ struct SubgroupKernel {
   std::function<std::vector<std::byte>()> pack;
   SubgroupProducts products;
   Blocks2d blocks_2d = Blocks2d::none;
+  bool gathered = false;  // a message reads parts of all pixels
 };
 KernelPlan subgroup_launch(const OpDesc& desc, const TileProblem& problem,
                            const DeviceTraits& traits, const SubgroupKernel& kernel);

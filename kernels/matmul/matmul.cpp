@@ -245,7 +245,7 @@ const KernelFamily kFullyConnected =
 
 const KernelFamily kSubgroup =
     tile_family<tile_problem, subgroup_space, subgroup_heuristic, subgroup_plan, subgroup_costs>(
-        "fc_subgroup", 1, [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
+        "fc_subgroup", 2, [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
           if (std::string why = reject_weights_of_any(desc); !why.empty()) return why;
           return reject_subgroup(desc, tile_problem(desc), traits);
         });

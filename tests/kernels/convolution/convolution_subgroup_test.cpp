@@ -52,6 +52,7 @@ const ConvolutionCase kCases[] = {
     {"Convolution", {1, 24, 9, 8}, {16, 24, 3, 2}, "2,1", "2,1", "2,1", "77"},
     {"Convolution", {1, 20, 5, 9}, {24, 20, 5, 5}, "1,1", "2,2", "1,1"},
     {"Convolution", {1, 18, 6, 9}, {24, 18, 3, 3}, "1,1", "2,2", "2,2"},
+    {"Convolution", {2, 48, 9, 7}, {40, 48, 3, 3}, "2,1", "2,1", "1,2", "9"},
     {"GroupConvolution", {1, 48, 6, 8}, {3, 16, 16, 3, 3}, "1,1", "1,1", "1,1", "254"},
     {"GroupConvolution", {2, 20, 5, 6}, {2, 6, 10, 3, 3}, "2,2", "1,1", "1,1"},
 };
@@ -128,7 +129,7 @@ TEST_F(SubGroups, OtherRanks) {
 }
 
 TEST_F(SubGroups, Tails) {
-  for (const size_t i : {1, 3, 9}) {
+  for (const size_t i : {1, 3, 10}) {
     std::vector<Tensor> inputs;
     OpDesc desc = describe(kCases[i], ElementType::f16, inputs);
     add_functions(desc, inputs);
@@ -176,6 +177,56 @@ TEST_F(SubGroups, ProductsOfBytesAddUpExactly) {
     const OpDesc desc = product_of_bytes(data, inputs);
     check_op(desc, inputs, kExact, &traits_, "fc_subgroup");
   }
+}
+
+// A message reads parts of all pixels of a tile where that is possible and fits the registers; the
+// offline compiler says of what is offered that it does not spill (tests/kernels/ocloc).
+TEST(GatheringSubGroups, AreOffered) {
+  std::vector<Tensor> inputs;
+  OpDesc desc;
+  const auto gathers = [&](const char* device, int vectors, int tile_p, int reads) {
+    return offers("conv_subgroup", desc, intel_gpu(device, 96),
+                  {{"VECTORS", vectors}, {"TILE_P", tile_p}, {"READS", reads}, {"PIXELS", tile_p}});
+  };
+  const auto chosen = [&](const char* device) {
+    const DeviceTraits traits = intel_gpu(device, 24);
+    for (const KernelFamily* family : find_op(desc.type, desc.opset)->families)
+      if (family->name == "conv_subgroup") return family->heuristic(desc, traits)["PIXELS"];
+    return 0;
+  };
+  const ConvolutionCase around{"Convolution", {1, 64, 72, 72}, {64, 64, 3, 3}, "1,1", "1,1", "1,1"};
+  const ConvolutionCase row{"Convolution", {1, 64, 72, 72}, {64, 64, 1, 1}, "1,1", "0,0", "1,1"};
+  desc = describe(around, ElementType::f16, inputs);
+  EXPECT_EQ(chosen("skl"), 8);
+  EXPECT_TRUE(gathers("skl", 2, 8, 1));
+  EXPECT_FALSE(gathers("skl", 2, 8, 2));
+  EXPECT_FALSE(gathers("skl", 2, 16, 1));
+  EXPECT_TRUE(gathers("pvc", 2, 16, 1));
+  desc = describe(around, ElementType::u8, inputs);
+  EXPECT_EQ(chosen("tgllp"), 8);
+  EXPECT_TRUE(gathers("tgllp", 2, 8, 2));
+  EXPECT_FALSE(gathers("tgllp", 2, 16, 1));
+  desc = describe(row, ElementType::u8, inputs);
+  EXPECT_TRUE(gathers("tgllp", 2, 16, 1));
+  EXPECT_FALSE(gathers("tgllp", 4, 8, 1));
+
+  // Steps would not be whole, words not aligned, and places have a third dimension.
+  desc = describe({"Convolution", {1, 24, 9, 8}, {64, 24, 1, 1}, "1,1", "0,0", "1,1"},
+                  ElementType::f16, inputs);
+  EXPECT_FALSE(gathers("skl", 2, 8, 1));
+  desc = describe(row, ElementType::f16, inputs);
+  EXPECT_TRUE(gathers("skl", 2, 8, 1));
+  desc.inputs[0] = with_gaps(desc.inputs[0], 5, 1);
+  EXPECT_FALSE(gathers("skl", 2, 8, 1));
+  inputs = {random_tensor({1, 32, 3, 5, 9}, -1, 1, 1), random_tensor({32, 32, 3, 3, 3}, -1, 1, 2)};
+  desc = make_desc("Convolution", 1,
+                   attributes({{"strides", "1,1,1"},
+                               {"pads_begin", "1,1,1"},
+                               {"pads_end", "1,1,1"},
+                               {"dilations", "1,1,1"}}),
+                   inputs, {false, true});
+  EXPECT_FALSE(gathers("skl", 1, 8, 1));
+  EXPECT_TRUE(offers("conv_subgroup", desc, intel_gpu("skl", 24), {{"PIXELS", 1}}));
 }
 
 // By matrix instructions, which the device emulates; compilers for devices that have them get those.

@@ -314,6 +314,8 @@ def check_headers(root, build):
 
     def compile_alone(header):
         folder = header.parent.as_posix()
+        if folder not in flags and any((root / folder).glob("*.cpp")):
+            return None  # its sources are not built, for want of what they need
         options = [f for f in (folder, *map(str, header.parent.parents)) if f in flags]
         options += [f for f in sorted(flags) if f.split("/")[0] == folder.split("/")[0]]
         if not options:

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The style checks find what they are there to find: each case breaks one rule in a small tree of its own."""
+import json
 import pathlib
 import sys
 import tempfile
@@ -126,6 +127,19 @@ class Style(unittest.TestCase):
 
     def test_text_scripts(self):
         self.refused("text", "pipelines/start", "#!/bin/sh\necho a \n", "blanks at the end")
+
+    def test_headers_of_folders_that_are_not_built(self):
+        missing = "// Why.\n#pragma once\n#include <none_such.h>\n"
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            for path, text in (("tests/a.cpp", "// Why.\n"), ("tests/gst/a.cpp", "// Why.\n"), ("tests/gst/a.h", missing), ("tests/data/a.h", missing)):
+                (root / path).parent.mkdir(parents=True, exist_ok=True)
+                (root / path).write_text(text)
+            (root / "compile_commands.json").write_text(json.dumps([{"directory": folder, "file": "tests/a.cpp", "command": f"c++ -I{root} -c tests/a.cpp"}]))
+            findings, note = check.check_headers(root, root)
+        self.assertEqual(len(findings), 1, findings)
+        self.assertIn("tests/data/a.h", findings[0])  # as the sources of the folder above
+        self.assertIn("left out: tests/gst/a.h", note)
 
     def test_ops(self):
         self.refused("ops", "tests/kernels/relu_test.cpp", "// Why.\n", "holds no test")

@@ -125,13 +125,14 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
   const ConvShape& s = problem.shape;
   const bool flat = walk_pixels(desc, problem).row || (!is_deep(s) && s.out[0] == 1);
   const bool bytes = takes_bytes(desc), halves = !bytes && has_halves(desc, problem);
+  const bool wide = has_wide_registers(traits);
   std::vector<Point> points;
   const bool eight = s.out_channels <= 8 && (traits.sub_groups & 8) != 0;
   const int lanes = eight || (traits.sub_groups & 16) == 0 ? 8 : 16;
   const Runs runs = runs_of(desc, problem, lanes);
   for (const int vectors : {2, 1, 4}) {
     if (vectors > 1 && s.out_channels <= lanes * vectors / 2) continue;  // half would be empty
-    const bool gathers = flat && (vectors < 4 || has_wide_registers(traits));
+    const bool gathers = flat && (vectors < 4 || wide);
     for (const int tile_p : {8, 12, 4, 1, 16}) {
       if (tile_p > 1 && tile_p / 2 >= s.pixels()) continue;
       for (const auto& [reads, gathered] :
@@ -152,7 +153,6 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
             if (slices > 1 && (tile_p > 4 || vectors > 2)) continue;  // they are for few outputs
             const auto items = static_cast<size_t>(lanes * rows * slices);
             if (items > traits.max_work_group) continue;
-            const bool wide = has_wide_registers(traits);
             if ((gathered ? gathered_register_bytes(p, desc, problem, wide)
                           : register_bytes(p, desc, problem, wide)) >= all_register_bytes(traits))
               continue;

@@ -1,5 +1,5 @@
-// The two functions that the loader calls, for all OpenCL layers (OPENCL_LAYERS) of the tests. One source file
-// of a layer includes this, and defines replace_calls().
+// The two functions that the loader calls, for all OpenCL layers (OPENCL_LAYERS) of the tests, and answers to queries.
+// One source file of a layer includes this, and defines replace_calls().
 #pragma once
 
 #include <CL/cl_icd.h>
@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 // Begins the declaration of a function that the loader of OpenCL, or a test, finds by its name.
 #define LAYER_EXPORT extern "C" __attribute__((visibility("default")))
@@ -17,15 +18,36 @@ const cl_icd_dispatch* g_next = nullptr;
 // Replaces some of the calls in `table`, which is a copy of *g_next.
 void replace_calls(cl_icd_dispatch& table);
 
+// Answers a query of an information, as the functions of OpenCL that have such parameters do.
+inline cl_int answer_bytes(const void* value, size_t bytes, size_t size, void* out,
+                           size_t* needed) {
+  if (needed != nullptr) *needed = bytes;
+  if (out == nullptr) return CL_SUCCESS;
+  if (size < bytes) return CL_INVALID_VALUE;
+  std::memcpy(out, value, bytes);
+  return CL_SUCCESS;
+}
+template <typename T>
+cl_int answer(const T& value, size_t size, void* out, size_t* needed) {
+  return answer_bytes(&value, sizeof value, size, out, needed);
+}
+
+// Answers what `query` (size, out, needed) does, a list of extensions, with further ones.
+template <typename Query>
+cl_int with_extension(Query query, const char* added, size_t size, void* out, size_t* needed) {
+  size_t bytes = 0;
+  if (const cl_int status = query(0, nullptr, &bytes); status != CL_SUCCESS) return status;
+  std::string text(bytes, '\0');
+  if (const cl_int status = query(bytes, text.data(), nullptr); status != CL_SUCCESS) return status;
+  text.resize(std::strlen(text.c_str()));
+  text += std::string(" ") + added;
+  return answer_bytes(text.c_str(), text.size() + 1, size, out, needed);
+}
+
 LAYER_EXPORT cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t size, void* out,
                                                size_t* needed) {
   if (what != CL_LAYER_API_VERSION) return CL_INVALID_VALUE;
-  const cl_layer_api_version version = CL_LAYER_API_VERSION_100;
-  if (needed != nullptr) *needed = sizeof version;
-  if (out == nullptr) return CL_SUCCESS;
-  if (size < sizeof version) return CL_INVALID_VALUE;
-  std::memcpy(out, &version, sizeof version);
-  return CL_SUCCESS;
+  return answer<cl_layer_api_version>(CL_LAYER_API_VERSION_100, size, out, needed);
 }
 
 LAYER_EXPORT cl_int CL_API_CALL clInitLayer(cl_uint count, const cl_icd_dispatch* next,

@@ -74,32 +74,24 @@ bool has_wide_matrices() {
   return lanes == nullptr || std::string_view(lanes) != "8";
 }
 
-cl_int answer(const void* value, size_t bytes, size_t size, void* out, size_t* needed) {
-  if (needed != nullptr) *needed = bytes;
-  if (out == nullptr) return CL_SUCCESS;
-  if (size < bytes) return CL_INVALID_VALUE;
-  std::memcpy(out, value, bytes);
-  return CL_SUCCESS;
-}
-
 cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info what, size_t size, void* out,
                                size_t* needed) {
   if (what == CL_DEVICE_SUB_GROUP_SIZES_INTEL) {
     static constexpr size_t kSizes[] = {8, 16, 32};
     const size_t first = has_wide_matrices() ? 1 : 0;
-    return answer(kSizes + first, sizeof kSizes - first * sizeof kSizes[0], size, out, needed);
+    return answer_bytes(kSizes + first, sizeof kSizes - first * sizeof kSizes[0], size, out,
+                        needed);
   }
-  if (what == CL_DEVICE_EXTENSIONS) {
-    size_t length = 0;
-    g_next->clGetDeviceInfo(device, what, 0, nullptr, &length);
-    std::string all(length, '\0');
-    const cl_int status = g_next->clGetDeviceInfo(device, what, length, all.data(), nullptr);
-    if (status != CL_SUCCESS) return status;
-    all = std::string(all.c_str()) + " cl_intel_subgroup_matrix_multiply_accumulate";
-    if (has_wide_matrices()) all += " cl_intel_subgroup_2d_block_io";
-    return answer(all.c_str(), all.size() + 1, size, out, needed);
-  }
-  return g_next->clGetDeviceInfo(device, what, size, out, needed);
+  const auto query = [&](size_t room, void* text, size_t* length) {
+    return g_next->clGetDeviceInfo(device, what, room, text, length);
+  };
+  if (what == CL_DEVICE_EXTENSIONS)
+    return with_extension(query,
+                          has_wide_matrices() ? "cl_intel_subgroup_matrix_multiply_accumulate "
+                                                "cl_intel_subgroup_2d_block_io"
+                                              : "cl_intel_subgroup_matrix_multiply_accumulate",
+                          size, out, needed);
+  return query(size, out, needed);
 }
 
 cl_program CL_API_CALL create_program(cl_context context, cl_uint count, const char** strings,

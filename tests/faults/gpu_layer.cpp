@@ -22,15 +22,6 @@ bool is_integrated(cl_device_id device) {
   return wanted != nullptr && std::string(name).rfind(wanted, 0) == 0;
 }
 
-template <typename T>
-cl_int answer(T value, size_t size, void* out, size_t* needed) {
-  if (needed != nullptr) *needed = sizeof value;
-  if (out == nullptr) return CL_SUCCESS;
-  if (size < sizeof value) return CL_INVALID_VALUE;
-  std::memcpy(out, &value, sizeof value);
-  return CL_SUCCESS;
-}
-
 cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info what, size_t size, void* out,
                                size_t* needed) {
   if (std::getenv("CLINFER_MESA") != nullptr) {

@@ -123,34 +123,10 @@ std::shared_ptr<Image> find(cl_mem memory) {
   return found == g_images.end() ? nullptr : found->second;
 }
 
-template <typename Value>
-cl_int put(const Value& value, size_t size, void* out, size_t* needed) {
-  if (needed != nullptr) *needed = sizeof value;
-  if (out == nullptr) return CL_SUCCESS;
-  if (size < sizeof value) return CL_INVALID_VALUE;
-  std::memcpy(out, &value, sizeof value);
-  return CL_SUCCESS;
-}
-
 // A function whose first argument is a queue, as one that fails when its device is lost.
 template <auto Member, typename... Arguments>
 cl_int CL_API_CALL on_working(cl_command_queue queue, Arguments... arguments) {
   return lost(queue) ? CL_OUT_OF_RESOURCES : (g_next->*Member)(queue, arguments...);
-}
-
-template <typename Query>
-cl_int with_extension(Query query, const char* added, size_t size, void* out, size_t* needed) {
-  size_t bytes = 0;
-  if (const cl_int status = query(0, nullptr, &bytes); status != CL_SUCCESS) return status;
-  std::string text(bytes, '\0');
-  if (const cl_int status = query(bytes, text.data(), nullptr); status != CL_SUCCESS) return status;
-  text.resize(std::strlen(text.c_str()));
-  text += std::string(" ") + added;
-  if (needed != nullptr) *needed = text.size() + 1;
-  if (out == nullptr) return CL_SUCCESS;
-  if (size < text.size() + 1) return CL_INVALID_VALUE;
-  std::memcpy(out, text.c_str(), text.size() + 1);
-  return CL_SUCCESS;
 }
 
 // ---- the device at acquire and release ----------------------------------------------------------
@@ -469,12 +445,8 @@ cl_int CL_API_CALL context_info(cl_context context, cl_context_info what, size_t
     const std::lock_guard lock(g_mutex);
     if (const auto found = g_contexts.find(context); found != g_contexts.end()) {
       const auto& properties = found->second.properties;
-      const size_t bytes = properties.size() * sizeof properties[0];
-      if (needed != nullptr) *needed = bytes;
-      if (out == nullptr) return CL_SUCCESS;
-      if (size < bytes) return CL_INVALID_VALUE;
-      std::memcpy(out, properties.data(), bytes);
-      return CL_SUCCESS;
+      return answer_bytes(properties.data(), properties.size() * sizeof properties[0], size, out,
+                          needed);
     }
   }
   return g_next->clGetContextInfo(context, what, size, out, needed);
@@ -485,11 +457,11 @@ cl_int CL_API_CALL image_info(cl_mem memory, cl_image_info what, size_t size, vo
   {
     const std::lock_guard lock(g_mutex);
     if (const auto image = find(memory)) {
-      if (what == CL_IMAGE_VA_API_PLANE_INTEL) return put(image->plane, size, out, needed);
+      if (what == CL_IMAGE_VA_API_PLANE_INTEL) return answer(image->plane, size, out, needed);
       if (what == CL_IMAGE_FORMAT) {
         const cl_image_format format{
             image->plane == 0 ? cl_channel_order{CL_R} : cl_channel_order{CL_RG}, image->type()};
-        return put(format, size, out, needed);
+        return answer(format, size, out, needed);
       }
     }
   }

@@ -51,7 +51,12 @@ Gallery::Gallery(const std::string& path) {
     throw Error{ErrorCode::bad_argument,
                 "gallery " + path + ": " + why + "; {\"name\": [[numbers], ...], ...} is needed"};
   };
-  const std::string text = file_text(path);
+  std::string text;
+  try {
+    text = file_text(path);
+  } catch (const Error& error) {
+    throw Error{error.code(), "gallery " + path + ": " + error.what(), error.place()};
+  }
   JsonRoot root{nullptr, json_node_unref};
   try {
     root = parse_json(text);

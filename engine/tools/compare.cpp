@@ -65,11 +65,28 @@ std::vector<Tensor> own_reference(const Node& node, const Values& device) {
   return evaluate_node(node, inputs);
 }
 
+// The outputs as DIRECTORY/0.npy ... have them; empty for one that has no file there.
+std::vector<Tensor> read_references(const std::string& directory, size_t outputs) {
+  std::vector<Tensor> references(outputs);
+  bool any = false;
+  for (size_t i = 0; i < outputs; ++i) {
+    const auto file = std::filesystem::path(directory) / (std::to_string(i) + ".npy");
+    if (!std::filesystem::exists(file)) continue;
+    references[i] = read_npy(file.string());
+    any = true;
+  }
+  if (!any)
+    throw Error{
+        ErrorCode::not_found,
+        "--compare-with " + directory + ": there is no 0.npy ... as run --output-dir writes them"};
+  return references;
+}
+
 }  // namespace
 
 void compare_layers(std::shared_ptr<const Model> model, const Config& config,
                     const std::vector<Tensor>& inputs, const std::string& directory) {
-  const size_t outputs = model->outputs().size();
+  const std::vector<Tensor> references = read_references(directory, model->outputs().size());
   const auto compiled = compile_model(std::move(model), config, {}, {}, {.expose_layers = true});
   say_warnings(*compiled);
   const auto request = compiled->create_request();
@@ -115,11 +132,10 @@ void compare_layers(std::shared_ptr<const Model> model, const Config& config,
   if (!worst.empty())
     std::cout << "the largest error of its own, " << most << " of the values, is that of " << worst
               << "\n";
-  for (size_t i = 0; i < outputs; ++i) {
-    const auto file = std::filesystem::path(directory) / (std::to_string(i) + ".npy");
-    if (!std::filesystem::exists(file)) continue;
-    const Difference d = difference(request->output(i), read_npy(file.string()));
-    std::cout << "output " << i << " against " << file.string() << ": error " << d.text
+  for (size_t i = 0; i < references.size(); ++i) {
+    if (references[i].empty()) continue;
+    const Difference d = difference(request->output(i), references[i]);
+    std::cout << "output " << i << " against " << directory << "/" << i << ".npy: error " << d.text
               << ", largest value " << d.scale << "\n";
   }
 }

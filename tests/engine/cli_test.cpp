@@ -166,6 +166,8 @@ TEST_F(Cli, ComparesLayers) {
   EXPECT_NE(outcome.out.find("output 0 against " + out + "/0.npy: error 0, largest value 11\n"),
             std::string::npos)
       << outcome.out;
+  expect_refused({"run", model_, "--input", "0=" + input_, "--compare-with", folder_ / "nowhere"},
+                 "there is no 0.npy", 1);
 }
 
 TEST_F(Cli, TakesPlanesOfAnyEvenSize) {

@@ -69,23 +69,40 @@ std::vector<std::string> Arguments::all(const std::string& option) const {
   return found == values_.end() ? std::vector<std::string>() : found->second;
 }
 
-unsigned Arguments::number(const std::string& option, unsigned otherwise, unsigned least) const {
+unsigned Arguments::number(const std::string& option, unsigned otherwise, unsigned least,
+                           unsigned most) const {
   const auto text = value(option);
   if (!text) return otherwise;
   unsigned number = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
-  if (error != std::errc() || end != text->data() + text->size() || number < least)
-    fail(option + " is " + *text + ", a whole number from " + std::to_string(least) + " is needed");
+  if (error != std::errc() || end != text->data() + text->size() || number < least || number > most)
+    fail(option + " is " + *text + ", a whole number from " + std::to_string(least) +
+         (most < std::numeric_limits<unsigned>::max() ? " to " + std::to_string(most) : "") +
+         " is needed");
+  return number;
+}
+
+std::optional<double> Arguments::real(const std::string& option) const {
+  const auto text = value(option);
+  if (!text) return {};
+  double number = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
+  if (error != std::errc() || end != text->data() + text->size())
+    return std::numeric_limits<double>::quiet_NaN();
   return number;
 }
 
 double Arguments::seconds(const std::string& option, double otherwise) const {
-  const auto text = value(option);
-  if (!text) return otherwise;
-  double number = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
-  if (error != std::errc() || end != text->data() + text->size() || !(number > 0) || number > 1e6)
-    fail(option + " is " + *text + ", a time in seconds above 0 is needed");
+  const std::optional<double> number = real(option);
+  if (number && (!(*number > 0) || *number > 1e6))
+    fail(option + " is " + *value(option) + ", a time in seconds above 0 is needed");
+  return number.value_or(otherwise);
+}
+
+std::optional<double> Arguments::share(const std::string& option) const {
+  const std::optional<double> number = real(option);
+  if (number && !(*number >= 0 && *number <= 1))
+    fail(option + " is " + *value(option) + ", a number from 0 to 1 is needed");
   return number;
 }
 

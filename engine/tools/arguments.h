@@ -2,6 +2,7 @@
 // list what there is.
 #pragma once
 
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -33,11 +34,15 @@ class Arguments {
   bool has(const std::string& option) const { return values_.count(option) != 0; }
   std::optional<std::string> value(const std::string& option) const;  // the last one given
   std::vector<std::string> all(const std::string& option) const;
-  // A whole number from `least` on; throws Error{bad_argument} otherwise.
-  unsigned number(const std::string& option, unsigned otherwise, unsigned least = 0) const;
+  // A whole number from `least` to `most`; throws Error{bad_argument} otherwise.
+  unsigned number(const std::string& option, unsigned otherwise, unsigned least = 0,
+                  unsigned most = std::numeric_limits<unsigned>::max()) const;
   double seconds(const std::string& option, double otherwise) const;
+  std::optional<double> share(const std::string& option) const;  // 0 to 1
 
  private:
+  std::optional<double> real(const std::string& option) const;  // NaN where it is no number
+
   bool help_ = false;
   std::vector<std::string> positional_;
   std::map<std::string, std::vector<std::string>> values_;

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <iostream>
 #include <optional>
+#include <set>
 
 #include "engine/heads/network.h"
 #include "engine/tools/commands.h"
@@ -79,30 +80,50 @@ void append(std::vector<std::string>& words, std::initializer_list<std::string> 
   words.insert(words.end(), more);
 }
 
+// As gst-launch-1.0 reads it: a backslash takes the meaning of what follows. It puts one before each
+// space by itself, but not after a quotation mark.
+std::string assignment(const std::string& property, const std::string& value) {
+  std::string text = property + "=";
+  bool quoted = false;
+  for (const char c : value) {
+    quoted |= c == '"';
+    if (c == '\\' || c == '"' || (c == ' ' && quoted)) text += '\\';
+    text += c;
+  }
+  return text;
+}
+
+// The name as a format of printf(), which the elements of numbered files take.
+std::string pattern(const std::string& file) {
+  std::string text;
+  for (const char c : file) text += c == '%' ? std::string("%%") : std::string(1, c);
+  return text;
+}
+
 void decode(const std::string& file, std::vector<std::string>& words) {
-  append(words, {"filesrc", "location=" + file, "!", "decodebin", "!", "videoconvert", "!",
-                 "video/x-raw,format=RGB"});
+  append(words, {"filesrc", assignment("location", file), "!", "decodebin", "!", "videoconvert",
+                 "!", "video/x-raw,format=RGB"});
 }
 
 // clinfer with what the options say, to a drawn picture; of several the last one stays.
 void infer_and_draw(const ModelOptions& options, const Arguments& arguments,
                     const std::string& drawn, std::vector<std::string>& words) {
-  append(words, {"clinfer", "model=" + arguments.positional(0)});
+  append(words, {"clinfer", assignment("model", arguments.positional(0))});
   for (const auto& [option, property] : {std::pair{"--device", "device"},
                                          {"--model-proc", "model-proc"},
                                          {"--labels-file", "labels-file"},
                                          {"--post-process", "post-process"},
-                                         {"--outputs", "outputs"},
-                                         {"--threshold", "threshold"}})
-    if (const auto value = arguments.value(option))
-      words.push_back(std::string(property) + "=" + *value);
-  if (!options.reshape.empty()) words.push_back("reshape=" + options.reshape);
+                                         {"--outputs", "outputs"}})
+    if (const auto value = arguments.value(option)) words.push_back(assignment(property, *value));
+  if (arguments.share("--threshold"))
+    words.push_back(assignment("threshold", *arguments.value("--threshold")));
+  if (!options.reshape.empty()) words.push_back(assignment("reshape", options.reshape));
   std::string config;
   for (const std::string& setting : arguments.all("--config"))
     config += (config.empty() ? "" : ",") + setting;
-  if (!config.empty()) words.push_back("config=" + config);
+  if (!config.empty()) words.push_back(assignment("config", config));
   append(words, {"!", "clpublish", "!", "cloverlay", "!", "videoconvert", "!", "pngenc", "!",
-                 "multifilesink", "location=" + drawn});
+                 "multifilesink", assignment("location", pattern(drawn))});
 }
 
 // A folder that goes with the object.
@@ -120,10 +141,10 @@ class Folder {
   }
   Folder(const Folder&) = delete;
   Folder& operator=(const Folder&) = delete;
-  // Of a frame by its number; without one, the pattern of all.
-  std::string file(std::optional<int> number = {}) const {
-    return (path_ / (number ? std::to_string(*number) + ".png" : "%d.png")).string();
+  std::string file(int number) const {
+    return (path_ / (std::to_string(number) + ".png")).string();
   }
+  std::string all() const { return pattern(path_.string()) + "/%d.png"; }
 
  private:
   fs::path path_;
@@ -133,8 +154,9 @@ class Folder {
 void unpack(const std::string& video, int count, const Folder& folder) {
   std::vector<std::string> words = {"gst-launch-1.0", "-q"};
   decode(video, words);
-  append(words, {"!", "identity", "eos-after=" + std::to_string(count + 1), "!", "pngenc",
-                 "compression-level=1", "!", "multifilesink", "location=" + folder.file()});
+  append(words,
+         {"!", "identity", "eos-after=" + std::to_string(count + 1), "!", "pngenc",
+          "compression-level=1", "!", "multifilesink", assignment("location", folder.all())});
   run_elements(words);
   std::error_code error;
   if (!fs::is_regular_file(folder.file(count - 1), error))
@@ -147,7 +169,7 @@ void show_frames(const Folder& folder, const ModelOptions& options, int count,
   std::vector<std::string> words = {"gst-launch-1.0",
                                     "-q",
                                     "multifilesrc",
-                                    "location=" + folder.file(),
+                                    assignment("location", folder.all()),
                                     "stop-index=" + std::to_string(count - 1),
                                     "caps=image/png,framerate=25/1",
                                     "!",
@@ -186,7 +208,7 @@ void show_clip(const std::vector<std::string>& files, const ModelOptions& option
     std::vector<std::string> words = {"gst-launch-1.0", "-q"};
     decode(file, words);
     append(words, {"!", "imagefreeze", "num-buffers=1", "!", "pngenc", "compression-level=1", "!",
-                   "filesink", "location=" + folder.file(number++)});
+                   "filesink", assignment("location", folder.file(number++))});
     run_elements(words);
   }
   show_frames(folder, options, number, drawn, arguments);
@@ -216,6 +238,11 @@ void show_images(const std::vector<std::string>& images, const ModelOptions& opt
     std::cout << "drawn: " << file << "\n";
     return;
   }
+  std::set<std::string> names;
+  for (const std::string& image : images)
+    if (!names.insert(drawn_name(image)).second)
+      throw Error{ErrorCode::bad_argument, "two pictures would be drawn in " + drawn_name(image) +
+                                               ": show them one by one, each with --drawn"};
   for (const std::string& image : images) {
     const std::string file = drawn.value_or(drawn_name(image));
     show_file(image, options, clip_length, file, arguments);

@@ -97,6 +97,18 @@ def test_pictures(clinfer, ball, folder):
     expect("several pictures", code == 0 and [len(line["objects"]) for line in lines] == [1, 1] and drawn, text)
     code, lines, text = heads(clinfer, ball, "--image", "one.png", "--image", "two.png", "--drawn", "both.png", cwd=folder)
     expect("one name for two drawn pictures", code != 0 and "--drawn" in text, text)
+    os.makedirs(f"{folder}/again")
+    for name in (r'50%n of "a\b" x', "%d%s"):
+        os.link(f"{folder}/one.png", f"{folder}/again/{name}.png")
+        code, lines, text = heads(clinfer, ball, "--image", f"again/{name}.png", cwd=folder)
+        drawn = os.path.exists(f"{folder}/{name}.heads.png")
+        expect(f"a picture called {name}", code == 0 and len(lines[0]["objects"]) == 1 and drawn, text)
+    os.link(f"{folder}/one.png", f"{folder}/again/one.png")
+    code, lines, text = heads(clinfer, ball, "--image", "one.png", "--image", "again/one.png", cwd=folder)
+    expect("two pictures of one name", code != 0 and "one.heads.png" in text and not lines, text)
+    for value in ("1.5", "-1", "nan", "much"):
+        code, lines, text = heads(clinfer, ball, "--image", "one.png", "--threshold", value, cwd=folder)
+        expect(f"the threshold {value}", code != 0 and "from 0 to 1" in text and not lines, text)
     code, lines, text = heads(clinfer, ball, "--image", "three.png", cwd=folder)
     expect("a picture that is not there", code != 0 and "three.png is not a file" in text, text)
 

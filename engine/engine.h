@@ -86,8 +86,10 @@ struct Config {
   // HETERO: draws hetero_affinity_NAME.dot and hetero_subgraphs_NAME.dot into graph_dumps_dir, or
   // where that is not set into the working folder.
   bool hetero_dump_graph_dot = false;
-  // 0: AUTO: as the tuning file says, else by a short measurement, kept in the cache folder.
+  // 0: AUTO: as the tuning file says, else by a short measurement, kept in the cache folder. More
+  // than kMostStreams of a device are refused: each has an arena and a queue of its own.
   unsigned streams = 1;
+  static constexpr unsigned kMostStreams = 64;
   unsigned batch = 0;  // images per inference; 0: as the model states; or kAutoBatch
   Precision precision = Precision::automatic;
   // false: the floats of a quantised model are f32 unless `precision` says f16.

@@ -85,6 +85,11 @@ ModelCompiler::ModelCompiler(std::shared_ptr<const Model> model, const Config& c
 std::shared_ptr<DeviceModel> ModelCompiler::compile(const Progress& progress,
                                                     const TuningObserver& observer) {
   const auto start = std::chrono::steady_clock::now();
+  if (config_.streams > Config::kMostStreams)
+    throw Error{ErrorCode::bad_argument,
+                std::to_string(config_.streams) +
+                    " streams (THROUGHPUT_STREAMS): a device takes up to " +
+                    std::to_string(Config::kMostStreams)};
   open_device();
   open_cache();
   const auto compilers = ocl::CompilerPool::of(*network_->context);  // one for all built here

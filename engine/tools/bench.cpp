@@ -131,7 +131,9 @@ void run(const Arguments& arguments) {
   const auto csv = arguments.value("--perf-csv");
   config.perf_count |= arguments.has("--perf-count") || csv;
   const double seconds = arguments.seconds("--seconds", 10);
-  const unsigned asked = arguments.has("--sync") ? 1 : arguments.number("--nireq", 0, 1);
+  constexpr unsigned kMostRequests = 256;  // as the element's nireq
+  const unsigned asked =
+      arguments.has("--sync") ? 1 : arguments.number("--nireq", 0, 1, kMostRequests);
   std::optional<SyntheticFrame> frame;
   if (const auto text = arguments.value("--frames")) frame.emplace(*text);
 

@@ -153,7 +153,7 @@ const std::vector<ElementProperty>& element_properties() {
           number<&S::throughput_streams>("throughput-streams", "Throughput streams",
                                          "Inferences that run at the same time on the device (0: "
                                          "automatic, measured at the first load)",
-                                         0, 64)),
+                                         0, Config::kMostStreams)),
       engine(number<&S::batch_size>(
           "batch-size", "Batch size",
           "Frames per inference; nireq times as many are in flight (0: the best that `clinfer tune "

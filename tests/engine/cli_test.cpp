@@ -107,6 +107,10 @@ TEST_F(Cli, SaysWhatThereIs) {
   expect_refused({"run", model_, "more"}, "more", 2);
   expect_refused({"bench", model_, "--seconds", "-1"}, "--seconds", 2);
   expect_refused({"bench", model_, "--nireq", "0"}, "--nireq", 2);
+  expect_refused({"bench", model_, "--nireq", "257"}, "from 1 to 256", 2);
+  expect_refused({"bench", model_, "--streams", "65"}, "a device takes up to 64", 2);
+  expect_refused({"bench", model_, "--config", "GPU_THROUGHPUT_STREAMS=65"},
+                 "a device takes up to 64", 2);
   expect_refused({"bench", model_, "--frames", "640:NV12"}, "WIDTHxHEIGHT", 2);
   expect_refused({"bench", model_, "--frames", "640x480:P010"}, "NV12, NV21", 2);
   expect_refused({"bench", model_, "--config", "NOTHING"}, "KEY=VALUE", 2);

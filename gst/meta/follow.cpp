@@ -128,8 +128,7 @@ void put_back(GstBuffer* buffer, Record record, const Watch& watch, const GstVid
   if (!affine) return;
   move_record(record, *affine, {0, 0, GST_VIDEO_INFO_WIDTH(&out), GST_VIDEO_INFO_HEIGHT(&out)});
   replace_analytics_objects(buffer, views_of(record));
-  write_record(buffer, record);
-  restore_regions(buffer, record);
+  write_moved(buffer, record);
 }
 
 template <typename Body>

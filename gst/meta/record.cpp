@@ -220,8 +220,7 @@ void scale_record(GstBuffer* to, GstBuffer* from, const GstVideoMetaTransform& c
   const size_t objects = count_analytics_objects(to);
   if (has_borders && objects != 0 && objects <= regions)
     replace_analytics_objects(to, views_of(*record));
-  write_record(to, *record);
-  restore_regions(to, *record);
+  write_moved(to, *record);
 }
 
 gboolean transform(GstBuffer* to, GstCustomMeta* meta, GstBuffer* from, GQuark type, gpointer data,
@@ -345,7 +344,7 @@ void move_record(Record& record, const Affine& affine, const Rect& picture) {
   for (ZoneView& zone : record.zones) move_zone(zone, affine);
 }
 
-void restore_regions(GstBuffer* buffer, const Record& record) {
+void write_moved(GstBuffer* buffer, const Record& record) {
   for (const RecordedRegion& region : record.regions) {
     const RegionView& view = region.view;
     GstVideoRegionOfInterestMeta* roi =
@@ -360,6 +359,7 @@ void restore_regions(GstBuffer* buffer, const Record& record) {
     roi->h = static_cast<guint>(view.height);
     add_parameters(roi, view, record.picture);
   }
+  write_record(buffer, record);
 }
 
 void add_parameters(GstVideoRegionOfInterestMeta* roi, const RegionView& view,

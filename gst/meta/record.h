@@ -57,9 +57,9 @@ std::vector<RegionView*> views_of(Record& record);
 // Moves all of a record into another picture; what lies outside of it is dropped.
 void move_record(Record& record, const Affine& affine, const Rect& picture);
 
-// Regions of interest on the buffer get the rectangles and parameters of the record's regions; those
-// that are missing are added.
-void restore_regions(GstBuffer* buffer, const Record& record);
+// Writes the record on the frame of another picture: the regions of interest there get the
+// rectangles and parameters of the record's, and those that are missing are added.
+void write_moved(GstBuffer* buffer, const Record& record);
 
 // Gives a region of interest the parameters that it does not have yet.
 void add_parameters(GstVideoRegionOfInterestMeta* roi, const RegionView& view, const Rect& picture);

@@ -40,6 +40,7 @@ class Followed {
     const auto regions =
         read_frame(out.get(), GST_VIDEO_INFO_WIDTH(&info), GST_VIDEO_INFO_HEIGHT(&info)).regions;
     if (regions.empty()) return {};
+    EXPECT_EQ(regions.size(), 1u);
     const RegionView& r = regions[0];
     return {r.x, r.y, r.x + r.width, r.y + r.height};
   }
@@ -90,6 +91,18 @@ TEST(Follow, CropsInARow) {
   EXPECT_EQ(Followed("videocrop left=40 top=8 ! videocrop left=10 top=20 ! videocrop right=4 top=1")
                 .corners(),
             (Corners{50, 51, 110, 91}));
+}
+
+// A converter scales what was put on the frame before, and adds nothing to it.
+TEST(Follow, ConvertersAfterwards) {
+  for (const char* element : {"videocrop left=40 top=20", "videobox left=40 top=20"})
+    for (const char* converter :
+         {"videoscale ! capsfilter caps=video/x-raw,width=140,height=110",
+          "videoscale ! capsfilter caps=video/x-raw,width=280,height=220 ! videoscale ! "
+          "videoconvert ! capsfilter caps=video/x-raw,format=NV12,width=140,height=110"})
+      EXPECT_EQ(Followed(std::string(element) + " ! " + converter).corners(),
+                (Corners{30, 30, 60, 50}))
+          << element << " ! " << converter;
 }
 
 TEST(Follow, ThroughBinsQueuesAndBranches) {

@@ -156,7 +156,7 @@ def after_movers(clinfer, plain):
                        and len(line["objects"]) == 1 for line, before in zip(lines, plain)))
     lines = lines_of(f"{clinfer} ! videocrop left=200 ! clpublish")
     expect("an object that was cropped away is gone", all(line["objects"] == [] and line["inference"] == "run" for line in lines))
-    for elements in ("compositor sink_0::xpos=20", "videoflip method=clockwise ! compositor sink_0::xpos=20"):
+    for elements in ("compositor sink_0::xpos=20", "videoflip video-direction=90r ! compositor sink_0::xpos=20"):
         lines = lines_of(f"{clinfer} ! {elements} ! clpublish")
         expect(f"nothing after {elements}", all(line["objects"] == [] for line in lines))
     # Encoders and decoders of some versions let pass what others drop.

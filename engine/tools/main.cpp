@@ -130,7 +130,10 @@ int report(const std::string& what, int status) {
 int main(const std::vector<std::string>& words) {
   try {
     dispatch(words);
-    if (!std::cout.flush()) return report("cannot write to stdout: " + system_reason(errno), 1);
+    // A write that failed on the way may have emptied the buffer, and its reason is gone.
+    errno = 0;
+    if (!std::cout.flush() || std::ferror(stdout) != 0)
+      return report("cannot write to stdout" + (errno != 0 ? ": " + system_reason(errno) : ""), 1);
     return 0;
   } catch (const Error& error) {
     const int status = report(error.what(), error.code() == ErrorCode::bad_argument ? 2 : 1);

@@ -371,6 +371,20 @@ TEST_F(Cli, WritesIntoPipesAndThroughLinks) {
   expect_refused({"graph", model_, "--after", "read", "-o", folder_ / "no/such"}, "folder", 1);
 }
 
+// A part in the middle counts as well as the last one.
+TEST_F(Cli, SaysThatItsOutputIsLost) {
+  const std::string ball = CLINFER_SOURCE_DIR "/pipelines/models/ball.xml";
+  const std::string program = std::getenv("CLINFER_PROGRAM");
+  for (const std::string& words :
+       {std::string("--help"), "graph " + ball + " --after read",
+        "bench " + ball + " --device CPU --seconds 1e-6 --perf-count --json"}) {
+    const Outcome outcome = run_line("( " + program + " " + words + " >/dev/full )");
+    EXPECT_EQ(outcome.status, 1) << words;
+    EXPECT_NE(outcome.err.find("clinfer: cannot write to stdout"), std::string::npos)
+        << outcome.err;
+  }
+}
+
 TEST_F(Cli, TunesIntoAFile) {
   const std::string model = test_data("models/tunable.xml"), file = folder_ / "t.json",
                     cache = "CACHE_DIR=" + (folder_ / "cache");

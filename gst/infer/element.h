@@ -216,6 +216,7 @@ class Element final : public Readings {
   GstVideoOrientationMethod tagged_ = GST_VIDEO_ORIENTATION_IDENTITY;  // by the stream's tags
   bool told_of_turning_ = false, warned_of_transformation_ = false;
   bool told_of_device_copies_ = false;
+  std::shared_ptr<const ObjectRules> looked_at_rules_;  // with a frame of these caps
   CudaCopier cuda_copier_;
   ModelBatcher::Stream stream_;
   Clip clip_;  // of a network that takes several frames

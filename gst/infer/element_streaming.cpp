@@ -167,6 +167,12 @@ bool Element::submit(Job& job, const Settings& settings, bool waits) {
       return true;
     });
   }
+  if (std::exchange(looked_at_rules_, job.rules) != job.rules)
+    for (const std::string& region : job.rules->regions_outside(job.visible))
+      GST_ELEMENT_WARNING(self_, RESOURCE, SETTINGS,
+                          ("the region %s lies outside of frames of %dx%d, and gets no results",
+                           region.c_str(), job.visible.width, job.visible.height),
+                          (nullptr));
   if (job.rules->has_regions() || job.rules->has_tiles()) regions.clear();
   for (const Rect& part : job.rules->parts(job.visible))
     regions.push_back({std::nullopt, part, std::nullopt});
@@ -315,6 +321,7 @@ bool Element::set_caps(const GstEvent* event) {
   info_ = info;
   follow_frame();
   clip_.clear();
+  looked_at_rules_.reset();
   kind_ = is_dmabuf_caps(caps) ? &dmabuf_kind() : nullptr;
   if constexpr (kHaveCudaMemory) {
     if (has_feature(caps, kCudaFeature)) kind_ = &cuda_kind();

@@ -40,6 +40,17 @@ std::string name_of(const Detection& detection, const std::vector<std::string>& 
   return id < labels.size() ? labels[id] : "";
 }
 
+// The part of an area that lies in the picture, in pixels of the frame; nothing where there is none.
+std::optional<Rect> within(double x, double y, double width, double height, const Rect& visible) {
+  const auto limited = [](double v, int most) {
+    return static_cast<int>(std::lround(std::clamp(v, 0.0, static_cast<double>(most))));
+  };
+  const int left = limited(x, visible.width), right = limited(x + width, visible.width);
+  const int top = limited(y, visible.height), bottom = limited(y + height, visible.height);
+  if (right <= left || bottom <= top) return std::nullopt;
+  return Rect{visible.x + left, visible.y + top, right - left, bottom - top};
+}
+
 // A box in pixels of the frame.
 struct Box {
   double x_min, y_min, x_max, y_max;
@@ -130,7 +141,7 @@ ObjectRules::ObjectRules(const Settings& settings) : classes_(parse_labels(setti
         refuse("regions", settings.regions,
                "takes X,Y,WIDTH,HEIGHT;...: whole numbers are pixels, numbers with a point are "
                "shares of the picture, as in 0.0,0.5,1.0,0.5");
-      regions_.push_back({extents[0], extents[1], extents[2], extents[3]});
+      regions_.push_back({extents[0], extents[1], extents[2], extents[3], part});
     }
   if (!settings.tiles.empty()) {
     const std::vector<std::string> parts = split(settings.tiles, ',');
@@ -150,20 +161,24 @@ ObjectRules::ObjectRules(const Settings& settings) : classes_(parse_labels(setti
                 "regions, tiles and inference-region=roi-list exclude each other: set one of them"};
 }
 
+std::optional<Rect> ObjectRules::rect_of(const Area& area, const Rect& visible) {
+  return within(area.x.pixels(visible.width), area.y.pixels(visible.height),
+                area.width.pixels(visible.width), area.height.pixels(visible.height), visible);
+}
+
+std::vector<std::string> ObjectRules::regions_outside(const Rect& visible) const {
+  std::vector<std::string> outside;
+  for (const Area& area : regions_)
+    if (!rect_of(area, visible)) outside.push_back(area.text);
+  return outside;
+}
+
 std::vector<Rect> ObjectRules::parts(const Rect& visible) const {
   std::vector<Rect> parts;
-  const auto add = [&](double x, double y, double width, double height) {
-    const auto limited = [](double v, int most) {
-      return static_cast<int>(std::lround(std::clamp(v, 0.0, static_cast<double>(most))));
-    };
-    const int left = limited(x, visible.width), right = limited(x + width, visible.width);
-    const int top = limited(y, visible.height), bottom = limited(y + height, visible.height);
-    if (right > left && bottom > top)
-      parts.push_back({visible.x + left, visible.y + top, right - left, bottom - top});
+  const auto add = [&](const std::optional<Rect>& rect) {
+    if (rect) parts.push_back(*rect);
   };
-  for (const Area& area : regions_)
-    add(area.x.pixels(visible.width), area.y.pixels(visible.height),
-        area.width.pixels(visible.width), area.height.pixels(visible.height));
+  for (const Area& area : regions_) add(rect_of(area, visible));
   if (tiles_) {
     // n tiles of size s with an overlap of o * s each cover s * (n - (n - 1) * o).
     const double width =
@@ -171,8 +186,8 @@ std::vector<Rect> ObjectRules::parts(const Rect& visible) const {
     const double height = visible.height / (tiles_->rows - (tiles_->rows - 1) * tiles_->overlap);
     for (int row = 0; row < tiles_->rows; ++row)
       for (int column = 0; column < tiles_->columns; ++column)
-        add(column * width * (1 - tiles_->overlap), row * height * (1 - tiles_->overlap), width,
-            height);
+        add(within(column * width * (1 - tiles_->overlap), row * height * (1 - tiles_->overlap),
+                   width, height, visible));
   }
   return parts;
 }

@@ -24,6 +24,8 @@ class ObjectRules {
   // the whole frame, or the regions on the buffer.
   std::vector<Rect> parts(const Rect& visible) const;
   bool has_regions() const { return !regions_.empty(); }
+  // The regions that lie outside of the picture, as they were written.
+  std::vector<std::string> regions_outside(const Rect& visible) const;
   bool has_tiles() const { return tiles_.has_value(); }
 
   // Thresholds for decoding that let through what keep_wanted() decides on.
@@ -40,11 +42,13 @@ class ObjectRules {
  private:
   struct Area {
     Extent x, y, width, height;
+    std::string text;  // as it was written
   };
   struct Tiles {
     int columns = 1, rows = 1;
     double overlap = 0.2;  // of a tile's size
   };
+  static std::optional<Rect> rect_of(const Area& area, const Rect& visible);
   bool is_wanted(const Detection& detection, const Placement& placement, const Rect& visible,
                  const std::vector<std::string>& labels, float threshold) const;
   bool filters() const;

@@ -207,6 +207,32 @@ TEST(Clinfer, TwoInARowEachAddTheirs) {
   EXPECT_EQ(results[1].model, "other");
 }
 
+// How many of the warnings on the bus hold `part`; takes them.
+int warnings_with(GstBus* bus, const char* part) {
+  int told = 0;
+  while (GstMessage* message = gst_bus_pop_filtered(bus, GST_MESSAGE_WARNING)) {
+    GError* error = nullptr;
+    gst_message_parse_warning(message, &error, nullptr);
+    told += std::string(error->message).find(part) != std::string::npos;
+    g_error_free(error);
+    gst_message_unref(message);
+  }
+  return told;
+}
+
+TEST(Clinfer, RegionsOutsideOfTheFrameAreTold) {
+  Harness harness(Harness::clinfer_launch("regions=0,0,16,16;60,40,10,10"));
+  const auto told_after = [&](int width, int height) {
+    harness.set_caps("BGR", width, height);
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(harness.push(kRed, i), GST_FLOW_OK);
+    for (int i = 0; i < 2; ++i) harness.pull();
+    return warnings_with(harness.bus(), "60,40,10,10 lies outside of frames of");
+  };
+  EXPECT_EQ(told_after(64, 48), 0);
+  EXPECT_EQ(told_after(32, 32), 1);
+  EXPECT_EQ(told_after(30, 30), 1);
+}
+
 TEST(Clinfer, FixedRegionsGetResultsOfTheirOwn) {
   Harness harness(Harness::clinfer_launch("regions=0.0,0.0,0.5,1.0;32,0,32,48"));
   harness.set_caps("BGR", 64, 48);
@@ -362,15 +388,7 @@ TEST(Clinfer, InterlacedFramesAreToldOnce) {
     ASSERT_EQ(harness.push(kRed, i), GST_FLOW_OK);
     EXPECT_EQ(answer_of(harness.pull().get()), "red");
   }
-  int told = 0;
-  while (GstMessage* message = gst_bus_pop_filtered(harness.bus(), GST_MESSAGE_WARNING)) {
-    GError* error = nullptr;
-    gst_message_parse_warning(message, &error, nullptr);
-    told += std::string(error->message).find("interlaced") != std::string::npos;
-    g_error_free(error);
-    gst_message_unref(message);
-  }
-  EXPECT_EQ(told, 1);
+  EXPECT_EQ(warnings_with(harness.bus(), "interlaced"), 1);
 }
 
 TEST(Clinfer, RawTensorsAreAttached) {

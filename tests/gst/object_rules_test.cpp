@@ -117,6 +117,9 @@ TEST(ObjectRules, RegionsInPixelsAndShares) {
   expect_rect(parts[0], 110, 70, 30, 40);
   expect_rect(parts[1], 600, 50, 500, 500);
   expect_rect(parts[2], 1000, 450, 100, 100);  // clipped
+  EXPECT_TRUE(rules.regions_outside({100, 50, 1000, 500}).empty());
+  EXPECT_EQ(rules.regions_outside({100, 50, 900, 500}),
+            std::vector<std::string>{"900,400,500,500"});
 }
 
 TEST(ObjectRules, TilesCoverThePictureAndOverlap) {

@@ -161,7 +161,8 @@ struct Config {
 
 // One input or output. Shapes and types are as the model's file states them (NCHW mostly).
 struct Port {
-  // The name of the Parameter, or of the layer that feeds the Result.
+  // The name of the Parameter, or of the layer that feeds the Result; where that layer feeds several
+  // or has several outputs, the name of the tensor.
   std::string name;
   ElementType type = ElementType::f32;
   Shape shape;

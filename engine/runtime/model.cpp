@@ -191,10 +191,31 @@ std::vector<Port> input_ports(const Graph& graph) {
   return ports;
 }
 
+// The layer's name, unless it is that of several outputs or of an input. Then the tensor's: the name
+// of the Result in ONNX files and in what OpenVINO made of them; without tensors' names, the layer's
+// with the number of its output, as the GPU plug-in has it.
+static void tell_apart(Port& port, const Node& result) {
+  const Edge& from = result.inputs[0];
+  const bool has_one = from.node->outputs.size() == 1;
+  std::vector<std::string>& names = port.tensor_names;
+  const std::string stated = result.name.substr(0, result.name.find("/sink_port_"));
+  if (std::find(names.begin(), names.end(), stated) != names.end())
+    names = {stated};
+  else if (has_one)
+    return;
+  port.name = names.empty() ? port.name + "." + std::to_string(from.port) : names.front();
+}
+
 std::vector<Port> output_ports(const Graph& graph) {
+  std::map<const Node*, size_t> readers;
+  for (const Node* result : graph.results) ++readers[result->inputs[0].node];
   std::vector<Port> ports;
-  for (const Node* node : graph.results)
-    ports.push_back(port_of(*node->inputs[0].node, node->inputs[0].port));
+  for (const Node* result : graph.results) {
+    const Edge& from = result->inputs[0];
+    ports.push_back(port_of(*from.node, from.port));
+    if (readers[from.node] > 1 || from.node->outputs.size() > 1 || from.node->is("Parameter"))
+      tell_apart(ports.back(), *result);
+  }
   return ports;
 }
 

@@ -24,6 +24,32 @@ std::unique_ptr<Graph> two_inputs() {
   return b.finish();
 }
 
+// As OpenVINO writes them: a layer has the name of its last tensor, a Result that of its own. The
+// first layer is of a file that names no tensors.
+TEST(Model, OutputsOfOneLayerAreToldApart) {
+  test::GraphBuilder b;
+  const Edge x = b.parameter({1, 4});
+  const auto split = [&] {
+    return b
+        .op("Split", 1, {x, b.constant(Tensor::of(ElementType::i64, {}, std::vector<int64_t>{1}))},
+            {{"num_splits", "2"}}, 2)
+        .node;
+  };
+  Node* const old = split();
+  old->name = "old";
+  Node* const layer = split();
+  layer->name = "scores";
+  layer->outputs[0].names = {"boxes"};
+  layer->outputs[1].names = {"any", "scores"};
+  for (Node* node : {old, layer})
+    for (const int port : {0, 1}) b.result({node, port});
+  b.graph().results[2]->name = "Result_1";
+  b.graph().results[3]->name = "scores/sink_port_0";
+  std::vector<std::string> names;
+  for (const Port& port : output_ports(b.graph())) names.push_back(port.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"old.0", "old.1", "boxes", "scores"}));
+}
+
 TEST(Model, BatchOfPicturesAndSequences) {
   auto graph = two_inputs();
   set_batch(*graph, 3);

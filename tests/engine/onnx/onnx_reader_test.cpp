@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "engine/graph/evaluate.h"
+#include "engine/runtime/model.h"
 #include "tests/engine/onnx/onnx_builder.h"
 
 namespace clinfer {
@@ -69,6 +70,25 @@ std::map<std::string, std::string> info_of(const Texts& metadata) {
   OnnxBuilder b = perceptron();
   for (const auto& [key, value] : metadata) say(b, key, value);
   return b.read().rt_info;
+}
+
+// A layer with several outputs, one that several outputs read, and an input that is an output.
+TEST(OnnxReader, EachOutputHasItsOwnName) {
+  OnnxBuilder b;
+  b.input("x", {1, 2});
+  b.node("Split", {"x"}, {"boxes", "scores"});
+  b.node("Relu", {"x"}, {"r"});
+  b.node("Identity", {"r"}, {"same"});
+  b.node("Identity", {"x"}, {"through"});
+  b.node("Abs", {"x"}, {"alone"});
+  const std::vector<std::string> names{"boxes", "scores", "r", "same", "through", "alone"};
+  for (const std::string& name : names) b.output(name);
+  const std::vector<Port> ports = output_ports(*b.read().graph);
+  ASSERT_EQ(ports.size(), names.size());
+  for (size_t i = 0; i < names.size(); ++i) {
+    EXPECT_EQ(ports[i].name, names[i]);
+    EXPECT_EQ(ports[i].tensor_names, std::vector<std::string>{names[i]});
+  }
 }
 
 // GStreamer, JSON and drawings take UTF-8 only.

@@ -24,7 +24,7 @@ enum class DotProduct { none, ptx, khr, avx512, avx, pairs };
 
 // How a device multiplies matrices whose rows have 32 bytes, f16 or bytes. A warp of 32 work-items
 // gets a tile of 16 x 8 sums: inline PTX (mma.sync), or plain C that emulates it, for tests on any
-// device. A sub-group of Intel's GPUs gets up to 8 x 8 (xmx8) or 8 x 16 sums (xmx16), as many columns
+// device. A sub-group of Intel's GPUs gets 8 x 8 (xmx8) or up to 8 x 16 sums (xmx16), as many columns
 // as it has lanes: cl_intel_subgroup_matrix_multiply_accumulate (dpas), or shuffles that emulate it.
 // A core with AMX has tiles of 16 rows of 64 bytes for 16 x 16 sums: inline assembly, or plain C.
 enum class MatrixUnit {

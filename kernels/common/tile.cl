@@ -1,6 +1,7 @@
 // Code shared by the tile kernels: arguments, positions of a tile's pixels, and stores of vectors
 // of sums. A kernel defines T and STORED (of the output), VECTOR, VECTORS, TILE_P, LANES, ROLLED, POINTWISE,
-// FLAT_TAIL and DEPTH, and RESULT(v), which converts a vector of sums to floats.
+// FLAT_TAIL and DEPTH, RESULT(v), which converts a vector of sums to floats, and ALIGNED_OUT where
+// vectors of the output are aligned to their size.
 
 typedef struct {
 #include "kernels/common/tile_args.cl"
@@ -84,7 +85,16 @@ typedef struct {
 #endif
 
 // Stores the first `left` channels of v.
+#ifdef ALIGNED_OUT
+void FN(store)(FV v, __global T* to, int left) {
+  if (left >= VECTOR)
+    STOREV_ALIGNED(STORED, VECTOR, v, to);
+  else
+    STORE_FIRST(STORED, VECTOR, v, to, left)
+}
+#else
 void FN(store)(FV v, __global T* to, int left) { STORE_FIRST(STORED, VECTOR, v, to, left) }
+#endif
 #define STORE_(p, k)                                                                            \
   if (lane_c + k * LANES * VECTOR < a.out_channels) {                                           \
     const int channels_left = a.out_channels - lane_c - k * LANES * VECTOR;                     \

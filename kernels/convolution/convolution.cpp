@@ -7,7 +7,8 @@
 #include "kernels/convolution/convolution_int8.h"
 #include "kernels/convolution/convolution_mma.h"
 #include "kernels/convolution/convolution_subgroup.h"
-#include "kernels/convolution/convolution_xmx.h"
+#include "kernels/convolution/convolution_xmx16.h"
+#include "kernels/convolution/convolution_xmx8.h"
 #include "kernels/convolution/tile_family.h"
 #include "kernels/expand.h"
 #include "kernels/item_kernel.h"
@@ -94,11 +95,18 @@ const KernelFamily kSubgroup = tile_family<convolution_problem, subgroup_space, 
       return reject_subgroup(desc, convolution_problem(desc), traits);
     });
 
-const KernelFamily kXmx =
-    tile_family<convolution_problem, xmx_space, xmx_heuristic, xmx_plan, xmx_costs>(
-        "conv_xmx", 2, [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
+const KernelFamily kXmx8 =
+    tile_family<convolution_problem, xmx8_space, xmx8_heuristic, xmx8_plan, xmx8_costs>(
+        "conv_xmx8", 1, [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
           if (desc.constants[1].empty()) return "the weights are not constant";
-          return reject_xmx(desc, convolution_problem(desc), traits);
+          return reject_xmx8(desc, convolution_problem(desc), traits);
+        });
+
+const KernelFamily kXmx16 =
+    tile_family<convolution_problem, xmx16_space, xmx16_heuristic, xmx16_plan, xmx16_costs>(
+        "conv_xmx16", 1, [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
+          if (desc.constants[1].empty()) return "the weights are not constant";
+          return reject_xmx16(desc, convolution_problem(desc), traits);
         });
 
 // ---- general -----------------------------------------------------------------------------------
@@ -179,8 +187,8 @@ std::vector<OpDef> convolution_ops() {
   convolution.opsets = {1};
   convolution.infer_shapes = infer_shapes;
   convolution.evaluate = evaluate;
-  convolution.families = {&wgmma_family(), &kMma,  &rows_family(), &kXmx,  &kSubgroup, &winograd_family(),
-                          &kBf16,          &kTile, &kAmx,          &kInt8, &kGeneral};
+  convolution.families = {&wgmma_family(),    &kMma,  &rows_family(), &kXmx8, &kXmx16, &kSubgroup,
+                          &winograd_family(), &kBf16, &kTile,         &kAmx,  &kInt8,  &kGeneral};
   convolution.layout = LayoutRule::image;
   // Integer sums, as models with dynamic quantisation use them (ConvInteger).
   convolution.expand = [](Expansion& x) {
@@ -191,7 +199,8 @@ std::vector<OpDef> convolution_ops() {
   grouped.families = {&depthwise_family(),
                       &depthwise_int8_family(),
                       &kMma,
-                      &kXmx,
+                      &kXmx8,
+                      &kXmx16,
                       &kSubgroup,
                       &kBf16,
                       &kTile,

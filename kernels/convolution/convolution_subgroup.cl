@@ -7,14 +7,14 @@
 // leaves fewer lanes without work, such a row. Weights are packed as [group][block][run][input
 // element / 4][VECTORS][LANES][4], each run padded to a multiple of four elements; zeros (or zero
 // points) are read for every pixel outside the input.
-// With matrix instructions (dpas) nothing is broadcast: a block is 32 bytes of a pixel, a row of the
-// first operand, and an element is a lane's part of it. Weights are then packed as
-// [group][block][run][block of the input][VECTORS][8][LANES] words, the columns of the second
+// With matrix instructions (dpas) of sixteen lanes nothing is broadcast: a block is 32 bytes of a
+// pixel, a row of the first operand, and an element is a lane's part of it. Weights are then packed
+// as [group][block][run][block of the input][VECTORS][8][LANES] words, the columns of the second
 // operand, each run padded to whole blocks.
 // Defines besides T, VECTORS and TILE_P:
 //   IN_T, W_T            types of the input (uchar: fours of bytes) and of an element's weights
 //   BYTES                the input's type is bytes
-//   MATRIX               by matrix instructions; W_T is int, TILE_P 1, 2, 4 or a multiple of eight
+//   MATRIX               by matrix instructions; LANES is 16, W_T int, TILE_P 1, 2, 4, 8 or 16
 //   STAND_IN             computes them by shuffles, for tests on any device with sub-groups
 //   LANES, ROWS, SLICES  work-group: the lanes of a sub-group x tiles x slices of the runs, whose
 //                        sums are added in local memory
@@ -66,18 +66,14 @@
 #define READ(N, type, p) CAT(CAT(READ_, type), CAT(_, N))(p)
 
 #if MATRIX
-#if LANES == 8
-#define ELEMENT uint
-#else
 #define ELEMENT ushort
-#endif
 #define BLOCK_T ELEMENT
 #if BYTES
 #define SUM int
-#define UNIT (32 / LANES)  // of the input, in an element
+#define UNIT 2  // of the input, in an element
 #else
 #define SUM float
-#define UNIT (16 / LANES)
+#define UNIT 1
 #endif
 #define LOAD(p) (*(__global const ELEMENT*)(p))
 #elif BYTES
@@ -100,7 +96,7 @@
 #define SUMS(N) CAT(SUM, N)
 
 #if MATRIX
-#include "kernels/common/sub_group_matrix.cl"
+#include "kernels/common/sub_group_rows.cl"
 #else
 // Adds the products of four elements of every pixel, j to j + 3 of a step, and their rows of
 // weights.
@@ -246,40 +242,7 @@
 #endif
 #endif
 
-// Adds the products of a run of n elements, or of this slice of it, and their rows of weights. The
-// last slice has the elements that do not fill a block.
-#if BLOCKS_2D
-#define WHOLE(n) (((n) + STRIDE - 1) / STRIDE * STRIDE)
-#else
-#define WHOLE(n) ((n) / STRIDE * STRIDE)
-#endif
-#define PADDED(n) WEIGHTS(WHOLE(n) + REST)
-#if SLICES > 1
-#define PART_OF_SLICE(n) ((WHOLE(n) / STRIDE + SLICES - 1) / SLICES * STRIDE)
-#define FROM(n) min(slice* PART_OF_SLICE(n), WHOLE(n))
-#define TO(n) min((slice + 1) * PART_OF_SLICE(n), WHOLE(n))
-#define HAS_REST (slice == SLICES - 1)
-#else
-#define FROM(n) 0
-#define TO(n) WHOLE(n)
-#define HAS_REST 1
-#endif
-#if REST > 0
-#define REST_OF_RUN(LOAD) \
-  if (HAS_REST) STEP(LOAD, REST)
-#else
-#define REST_OF_RUN(LOAD)
-#endif
-#define RUN(n, LOAD, LOAD_END)                   \
-  {                                              \
-    const int elements = n, to = TO(elements);   \
-    int i = FROM(elements);                      \
-    const int next = w + PADDED(elements);       \
-    w += WEIGHTS(i);                             \
-    for (; i < to; i += STRIDE) STEP_WHOLE(LOAD) \
-    REST_OF_RUN(LOAD_END)                        \
-    w = next;                                    \
-  }
+#include "kernels/common/sub_group_runs.cl"
 
 #if POINTWISE
 #define ZEROS

@@ -11,7 +11,8 @@
 #include "kernels/convolution/convolution_int8.h"
 #include "kernels/convolution/convolution_mma.h"
 #include "kernels/convolution/convolution_subgroup.h"
-#include "kernels/convolution/convolution_xmx.h"
+#include "kernels/convolution/convolution_xmx16.h"
+#include "kernels/convolution/convolution_xmx8.h"
 #include "kernels/convolution/tile_family.h"
 #include "kernels/expand.h"
 #include "kernels/shape_util.h"
@@ -250,11 +251,19 @@ const KernelFamily kSubgroup =
           return reject_subgroup(desc, tile_problem(desc), traits);
         });
 
-const KernelFamily kXmx = tile_family<tile_problem, xmx_space, xmx_heuristic, xmx_plan, xmx_costs>(
-    "fc_xmx", 2, [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
-      if (std::string why = reject_weights_of_any(desc); !why.empty()) return why;
-      return reject_xmx(desc, tile_problem(desc), traits);
-    });
+const KernelFamily kXmx8 =
+    tile_family<tile_problem, xmx8_space, xmx8_heuristic, xmx8_plan, xmx8_costs>(
+        "fc_xmx8", 1, [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
+          if (std::string why = reject_weights_of_any(desc); !why.empty()) return why;
+          return reject_xmx8(desc, tile_problem(desc), traits);
+        });
+
+const KernelFamily kXmx16 =
+    tile_family<tile_problem, xmx16_space, xmx16_heuristic, xmx16_plan, xmx16_costs>(
+        "fc_xmx16", 1, [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
+          if (std::string why = reject_weights_of_any(desc); !why.empty()) return why;
+          return reject_xmx16(desc, tile_problem(desc), traits);
+        });
 
 const KernelFamily kMma = tile_family<tile_problem, mma_space, mma_heuristic, mma_plan, mma_costs>(
     "fc_mma", 1, [](const OpDesc& desc, const DeviceTraits& traits) {
@@ -560,7 +569,7 @@ std::vector<OpDef> matmul_ops() {
   matmul.opsets = {1};
   matmul.infer_shapes = infer_shapes;
   matmul.evaluate = evaluate;
-  matmul.families = {&kGemv,           &kMma, &kXmx,  &kSubgroup, &kBf16,
+  matmul.families = {&kGemv,           &kMma, &kXmx8, &kXmx16,  &kSubgroup, &kBf16,
                      &kFullyConnected, &kAmx, &kInt8, &kGeneral};
   matmul.layout = LayoutRule::any_to_rows;
   matmul.expand = [](Expansion& x) {

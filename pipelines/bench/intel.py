@@ -55,7 +55,7 @@ def predict(layer, device):
         cycle = 1e-3 / device.ghz
         # The cost model counts cycles of eight floats; a matrix unit's are its own.
         vectors = 8 / device.width * cycle
-        loops = layer["issue"] * (cycle if layer["family"] == "conv_xmx" else vectors)
+        loops = layer["issue"] * (cycle if layer["family"].startswith("conv_xmx") else vectors)
         cache, own, wait = layer["cache"] * cycle, layer["own"] * vectors, layer["wait"] * cycle
         total = max(loops, cache) + own + wait
         bound = "wait" if wait > max(loops, cache) else "cache" if cache > loops else "issue"

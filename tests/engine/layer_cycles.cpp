@@ -10,7 +10,8 @@
 #include "engine/plan/plan.h"
 #include "engine/plan/work.h"
 #include "engine/runtime/model.h"
-#include "kernels/convolution/convolution_xmx.h"
+#include "kernels/convolution/convolution_xmx16.h"
+#include "kernels/convolution/convolution_xmx8.h"
 #include "tests/devices.h"
 
 namespace clinfer {
@@ -45,8 +46,10 @@ void print(const Step& step, const DeviceTraits& traits) {
   SubgroupCycles cycles;
   if (family == "conv_subgroup")
     cycles = subgroup_cycles(desc, convolution_problem(desc), traits, step.point);
-  if (family == "conv_xmx")
-    cycles = xmx_cycles(desc, convolution_problem(desc), traits, step.point);
+  if (family == "conv_xmx8")
+    cycles = xmx8_cycles(desc, convolution_problem(desc), traits, step.point);
+  if (family == "conv_xmx16")
+    cycles = xmx16_cycles(desc, convolution_problem(desc), traits, step.point);
   std::cout << desc.name << '\t' << desc.type << '\t' << family << '\t'
             << step.kernels.launches.size() << '\t' << products_of(desc) << '\t' << activations
             << '\t' << weights << '\t' << cycles.products << '\t' << cycles.issue << '\t'

@@ -24,32 +24,35 @@ LAYER_FUNCTION uint layer_word(ushort part, int i) {
 LAYER_FUNCTION uint layer_word(int part, int i) { return layer_word(as_uint(part), i); }
 LAYER_FUNCTION uint layer_word(short part, int i) { return layer_word(as_ushort(part), i); }
 
-LAYER_FUNCTION float layer_product(float sum, uint x, int w) {
+LAYER_FUNCTION float layer_f16_f16(float sum, uint x, uint w) {
   const float2 a = vload_half2(0, (const half*)&x), b = vload_half2(0, (const half*)&w);
   return sum + a.x * b.x + a.y * b.y;
 }
-LAYER_FUNCTION int layer_product(int sum, uint x, int w) {
+LAYER_FUNCTION int layer_u8_i8(int sum, uint x, uint w) {
   const int4 products = convert_int4(as_uchar4(x)) * convert_int4(as_char4(w));
   return sum + products.x + products.y + products.z + products.w;
 }
+LAYER_FUNCTION int layer_i8_u8(int sum, uint w, uint x) { return layer_u8_i8(sum, x, w); }
 
-#define LAYER_MAD(NAME, PART, PARTS, SUM, SUMS)                                          \
-  LAYER_FUNCTION SUMS NAME(PARTS rows, int8 columns, SUMS sums) {                        \
-    for (size_t row = 0; row < sizeof(PARTS) / sizeof(PART); ++row)                      \
-      for (int i = 0; i < 8; ++i)                                                        \
-        ((SUM*)&sums)[row] = layer_product(                                              \
-            ((SUM*)&sums)[row], layer_word(((PART*)&rows)[row], i), ((int*)&columns)[i]); \
-    return sums;                                                                         \
+#define LAYER_MAD(TYPES, K, PART, PARTS, COLUMNS, SUM, SUMS)                                     \
+  LAYER_FUNCTION SUMS intel_sub_group_##TYPES##_matrix_mad_##K(PARTS rows, COLUMNS columns,      \
+                                                               SUMS sums) {                      \
+    for (size_t row = 0; row < sizeof(PARTS) / sizeof(PART); ++row)                              \
+      for (int i = 0; i < 8; ++i)                                                                \
+        ((SUM*)&sums)[row] = layer_##TYPES(                                                      \
+            ((SUM*)&sums)[row], layer_word(((PART*)&rows)[row], i), ((uint*)&columns)[i]);       \
+    return sums;                                                                                 \
   }
-#define LAYER_MADS(NAME, PART, SUM)               \
-  LAYER_MAD(NAME, PART, PART, SUM, SUM)           \
-  LAYER_MAD(NAME, PART, PART##2, SUM, SUM##2)     \
-  LAYER_MAD(NAME, PART, PART##4, SUM, SUM##4)     \
-  LAYER_MAD(NAME, PART, PART##8, SUM, SUM##8)
-LAYER_MADS(intel_sub_group_f16_f16_matrix_mad_k16, int, float)
-LAYER_MADS(intel_sub_group_f16_f16_matrix_mad_k16, short, float)
-LAYER_MADS(intel_sub_group_u8_i8_matrix_mad_k32, uint, int)
-LAYER_MADS(intel_sub_group_u8_i8_matrix_mad_k32, ushort, int)
+#define LAYER_MADS(TYPES, K, PART, COLUMNS, SUM)               \
+  LAYER_MAD(TYPES, K, PART, PART, COLUMNS, SUM, SUM)           \
+  LAYER_MAD(TYPES, K, PART, PART##2, COLUMNS, SUM, SUM##2)     \
+  LAYER_MAD(TYPES, K, PART, PART##4, COLUMNS, SUM, SUM##4)     \
+  LAYER_MAD(TYPES, K, PART, PART##8, COLUMNS, SUM, SUM##8)
+LAYER_MADS(f16_f16, k16, int, int8, float)
+LAYER_MADS(f16_f16, k16, short, int8, float)
+LAYER_MADS(u8_i8, k32, uint, int8, int)
+LAYER_MADS(u8_i8, k32, ushort, int8, int)
+LAYER_MADS(i8_u8, k32, int, uint8, int)
 
 // Surfaces that the instruction does not take give wrong values.
 LAYER_FUNCTION void intel_sub_group_2d_block_read_16b_8r16x2c(

@@ -239,6 +239,10 @@ class MatrixSubGroups : public SubGroups, public testing::WithParamInterface<Mat
     if (traits_.sub_groups != 0 && (traits_.sub_groups & lanes) == 0)
       GTEST_SKIP() << "the device has no sub-groups of " << lanes;
   }
+  // That of an operation for so many lanes.
+  static std::string family(const std::string& operation) {
+    return operation + (GetParam() == MatrixUnit::emulated_xmx8 ? "_xmx8" : "_xmx16");
+  }
 };
 INSTANTIATE_TEST_SUITE_P(Lanes, MatrixSubGroups,
                          testing::Values(MatrixUnit::emulated_xmx8, MatrixUnit::emulated_xmx16),
@@ -262,7 +266,7 @@ TEST_P(MatrixSubGroups, Convolutions) {
       desc.outputs[0] = with_gaps(desc.outputs[0], 3, 5);
     }
     view = !view;
-    check_op(desc, inputs, kHalf, &traits_, "conv_xmx");
+    check_op(desc, inputs, kHalf, &traits_, family("conv"));
   }
 }
 
@@ -273,26 +277,39 @@ TEST_P(MatrixSubGroups, BytesAddUpExactly) {
     std::vector<Tensor> inputs;
     OpDesc desc = describe(c, ElementType::u8, inputs);
     if (view) desc.inputs[0] = with_gaps(desc.inputs[0], 8, 4);
-    check_op(desc, inputs, kExact, &traits_, "conv_xmx");
+    check_op(desc, inputs, kExact, &traits_, family("conv"));
     view = !view;
   }
 }
 
-TEST_P(MatrixSubGroups, TailsAndRanks) {
-  std::vector<Tensor> inputs;
-  OpDesc desc = describe(kCases[3], ElementType::f16, inputs);
-  add_functions(desc, inputs);
-  check_op(desc, inputs, kHalf, &traits_, "conv_xmx");
+// A row of pixels, 3x3, groups, and rows of the kernel as runs.
+TEST_P(MatrixSubGroups, Tails) {
+  for (const size_t i : {1, 3, 6, 9}) {
+    std::vector<Tensor> inputs;
+    OpDesc desc = describe(kCases[i], ElementType::f16, inputs);
+    add_constant(desc, inputs, "add", random_tensor({1, desc.outputs[0].shape[1], 1, 1}, -1, 1, 3));
+    check_op(desc, inputs, kHalf, &traits_, family("conv"));
+    desc = describe(kCases[i], ElementType::f16, inputs);
+    add_functions(desc, inputs);
+    check_op(desc, inputs, kHalf, &traits_, family("conv"));
+    if (!fits_matrices(kCases[i], 4)) continue;
+    desc = describe(kCases[i], ElementType::u8, inputs);
+    quantize_output(desc, inputs, 1e-3f, 255);
+    check_op(desc, inputs, kOneByte, &traits_, family("conv"));
+  }
+}
 
-  inputs = {random_tensor({1, 20, 3, 5, 9}, -1, 1, 1), random_tensor({24, 20, 3, 3, 3}, -1, 1, 2)};
-  desc = make_desc("Convolution", 1,
-                   attributes({{"strides", "1,1,1"},
-                               {"pads_begin", "1,1,1"},
-                               {"pads_end", "1,1,1"},
-                               {"dilations", "1,1,1"}}),
-                   inputs, {false, true});
+TEST_P(MatrixSubGroups, OtherRanks) {
+  std::vector<Tensor> inputs{random_tensor({1, 20, 3, 5, 9}, -1, 1, 1),
+                             random_tensor({24, 20, 3, 3, 3}, -1, 1, 2)};
+  OpDesc desc = make_desc("Convolution", 1,
+                          attributes({{"strides", "1,1,1"},
+                                      {"pads_begin", "1,1,1"},
+                                      {"pads_end", "1,1,1"},
+                                      {"dilations", "1,1,1"}}),
+                          inputs, {false, true});
   desc.inputs[0].type = desc.outputs[0].type = ElementType::f16;
-  check_op(desc, inputs, kHalf, &traits_, "conv_xmx");
+  check_op(desc, inputs, kHalf, &traits_, family("conv"));
 }
 
 TEST_P(MatrixSubGroups, ProductsOfMatrices) {
@@ -302,7 +319,7 @@ TEST_P(MatrixSubGroups, ProductsOfMatrices) {
     OpDesc desc =
         make_desc("MatMul", 1, attributes({{"transpose_b", "true"}}), inputs, {false, true});
     desc.inputs[0].type = desc.outputs[0].type = ElementType::f16;
-    check_op(desc, inputs, kHalf, &traits_, "fc_xmx");
+    check_op(desc, inputs, kHalf, &traits_, family("fc"));
   }
 }
 
@@ -310,7 +327,7 @@ TEST_P(MatrixSubGroups, ProductsOfBytesAddUpExactly) {
   for (const Shape& data : {Shape{5, 100}, {2, 3, 20, 72}, {1, 256}}) {
     std::vector<Tensor> inputs;
     const OpDesc desc = product_of_bytes(data, inputs);
-    check_op(desc, inputs, kExact, &traits_, "fc_xmx");
+    check_op(desc, inputs, kExact, &traits_, family("fc"));
   }
 }
 
@@ -325,7 +342,8 @@ class RowSubGroups : public SubGroups {
       GTEST_SKIP() << "the device has no sub-groups of 16";
   }
   bool reads_rows(const OpDesc& desc) const {
-    return offers(desc.type == "MatMul" ? "fc_xmx" : "conv_xmx", desc, traits_, {{"PIXELS", 8}});
+    return offers(desc.type == "MatMul" ? "fc_xmx16" : "conv_xmx16", desc, traits_,
+                  {{"PIXELS", 8}});
   }
 };
 
@@ -352,7 +370,7 @@ TEST_F(RowSubGroups, Convolutions) {
         desc.outputs[0] = with_gaps(desc.outputs[0], 3, 5);
       }
       EXPECT_TRUE(reads_rows(desc));
-      check_op(desc, inputs, type == ElementType::f16 ? kHalf : kExact, &traits_, "conv_xmx");
+      check_op(desc, inputs, type == ElementType::f16 ? kHalf : kExact, &traits_, "conv_xmx16");
     }
     view = !view;
   }
@@ -363,20 +381,20 @@ TEST_F(RowSubGroups, TailsAndProducts) {
   OpDesc desc = describe(kRows[2], ElementType::f16, inputs);
   add_functions(desc, inputs);
   EXPECT_TRUE(reads_rows(desc));
-  check_op(desc, inputs, kHalf, &traits_, "conv_xmx");
+  check_op(desc, inputs, kHalf, &traits_, "conv_xmx16");
   desc = describe(kRows[2], ElementType::u8, inputs);
   quantize_output(desc, inputs, 1e-3f, 255);
   EXPECT_TRUE(reads_rows(desc));
-  check_op(desc, inputs, kOneByte, &traits_, "conv_xmx");
+  check_op(desc, inputs, kOneByte, &traits_, "conv_xmx16");
 
   inputs = {random_tensor({2, 19, 64}, -1, 1, 1), random_tensor({64, 24}, -1, 1, 2)};
   desc = make_desc("MatMul", 1, {}, inputs, {false, true});
   desc.inputs[0].type = desc.outputs[0].type = ElementType::f16;
   EXPECT_TRUE(reads_rows(desc));
-  check_op(desc, inputs, kHalf, &traits_, "fc_xmx");
+  check_op(desc, inputs, kHalf, &traits_, "fc_xmx16");
   desc = product_of_bytes({33, 64}, inputs);
   EXPECT_TRUE(reads_rows(desc));
-  check_op(desc, inputs, kExact, &traits_, "fc_xmx");
+  check_op(desc, inputs, kExact, &traits_, "fc_xmx16");
 }
 
 TEST_F(RowSubGroups, NeedSurfaces) {
@@ -665,7 +683,7 @@ TEST(IntelTiles, OfRowsFitTheRegisters) {
   const ConvolutionCase around{"Convolution", {1, 64, 72, 72}, {64, 64, 3, 3}, "1,1", "1,1", "1,1"};
   OpDesc desc;
   const auto offers_rows = [&](const char* device, int vectors, int tile_p) {
-    return offers("conv_xmx", desc, intel_gpu(device, 512),
+    return offers("conv_xmx16", desc, intel_gpu(device, 512),
                   {{"PIXELS", 8}, {"VECTORS", vectors}, {"TILE_P", tile_p}});
   };
   desc = describe(around, ElementType::f16, inputs);
@@ -681,6 +699,37 @@ TEST(IntelTiles, OfRowsFitTheRegisters) {
                   ElementType::u8, inputs);
   EXPECT_FALSE(offers_rows("pvc", 4, 16));
   EXPECT_TRUE(offers_rows("pvc", 2, 16));
+}
+
+TEST(IntelTiles, OfMatricesFitTheRegisters) {
+  std::vector<Tensor> inputs;
+  OpDesc desc;
+  const auto offers_matrices = [&](int vectors, int tile_p, int reads, int slices = 1) {
+    return offers("conv_xmx8", desc, intel_gpu("dg2", 512),
+                  {{"VECTORS", vectors}, {"TILE_P", tile_p}, {"READS", reads}, {"SLICES", slices}});
+  };
+  desc = describe({"Convolution", {1, 64, 72, 72}, {64, 64, 3, 3}, "1,1", "1,1", "1,1"},
+                  ElementType::f16, inputs);
+  EXPECT_TRUE(offers_matrices(4, 2, 1));
+  EXPECT_FALSE(offers_matrices(4, 2, 2));
+  EXPECT_TRUE(offers_matrices(4, 1, 1, 4));
+  EXPECT_FALSE(offers_matrices(2, 2, 1, 4));  // the sums of slices
+  add_activation(desc, inputs, "add", random_tensor(desc.outputs[0].shape, -1, 1, 4));
+  EXPECT_FALSE(offers_matrices(4, 2, 1));
+  EXPECT_TRUE(offers_matrices(2, 2, 2));
+  // A long row of pixels.
+  desc = describe({"Convolution", {1, 64, 72, 72}, {64, 64, 1, 1}, "1,1", "0,0", "1,1"},
+                  ElementType::f16, inputs);
+  EXPECT_TRUE(offers_matrices(4, 2, 2));
+  EXPECT_FALSE(offers_matrices(4, 2, 4));
+  add_activation(desc, inputs, "add", random_tensor(desc.outputs[0].shape, -1, 1, 4));
+  EXPECT_FALSE(offers_matrices(4, 2, 2));
+  EXPECT_TRUE(offers_matrices(4, 2, 1));
+  // Rows of the kernel as runs.
+  desc = describe({"Convolution", {1, 8, 72, 72}, {64, 8, 3, 3}, "1,1", "1,1", "1,1"},
+                  ElementType::f16, inputs);
+  EXPECT_FALSE(offers_matrices(4, 2, 1));
+  EXPECT_TRUE(offers_matrices(2, 2, 1));
 }
 
 TEST(SubGroupRefusals, SayWhy) {
@@ -701,16 +750,25 @@ TEST(SubGroupRefusals, SayWhatMatricesNeed) {
   DeviceTraits traits = gpu_traits();
   traits.sub_groups = 8 + 16 + 32;
   const OpDesc halves = describe(kCases[3], ElementType::f16, inputs);
-  EXPECT_TRUE(refusals(halves, traits)
-                  .contains("the device has no matrix instructions of sub-groups (XMX)"));
+  EXPECT_TRUE(
+      refusals(halves, traits)
+          .contains("the device has no matrix instructions of sub-groups of 8 lanes (XMX)"));
   traits.matrix = MatrixUnit::xmx8;
-  EXPECT_FALSE(refusals(halves, traits)
-                   .contains("the device has no matrix instructions of sub-groups (XMX)"));
+  EXPECT_FALSE(
+      refusals(halves, traits)
+          .contains("the device has no matrix instructions of sub-groups of 8 lanes (XMX)"));
   EXPECT_TRUE(refusals(halves, traits).contains("the device has no matrix instructions of warps"));
   EXPECT_TRUE(refusals(describe(kCases[3], ElementType::f32, inputs), traits)
                   .contains("the data are not f16"));
   EXPECT_TRUE(refusals(describe(kCases[2], ElementType::f16, inputs), traits)
                   .contains("the channels of a pixel are not whole words"));
+  // A tail computes eight channels at once, of one group.
+  OpDesc groups =
+      describe({"GroupConvolution", {1, 32, 6, 8}, {2, 12, 16, 3, 3}, "1,1", "1,1", "1,1"},
+               ElementType::f16, inputs);
+  EXPECT_FALSE(refusals(groups, traits).contains("vectors of channels would straddle groups"));
+  groups.tail.push_back({"relu"});
+  EXPECT_TRUE(refusals(groups, traits).contains("vectors of channels would straddle groups"));
   traits.matrix = MatrixUnit::xmx16;
   EXPECT_TRUE(refusals(describe(kCases[0], ElementType::f16, inputs), traits)
                   .contains("half of a matrix would be empty"));

@@ -1,5 +1,6 @@
-// Points, costs and packing of the convolution by the matrix instructions of sub-groups.
-#include "kernels/convolution/convolution_xmx.h"
+// Points, costs and packing of the convolution by the matrix instructions of sub-groups of sixteen
+// lanes.
+#include "kernels/convolution/convolution_xmx16.h"
 
 #include <algorithm>
 
@@ -10,6 +11,7 @@ namespace clinfer {
 
 namespace {
 
+constexpr int kLanes = 16;
 constexpr int kRow = 32;   // bytes of a pixel that an instruction takes
 constexpr int kWords = 8;  // of them
 // A read of rows: two blocks of each of eight pixels.
@@ -20,13 +22,11 @@ struct Point : TileShape {
   int pixels;  // that a message reads
 
   explicit Point(const TuningPoint& p)
-      : Point(p["LANES"], p["VECTORS"], p["TILE_P"], p["READS"], p["PIXELS"], p["ROWS"],
-              p["SLICES"]) {}
-  Point(int l, int vs, int t, int rd, int ps, int r, int s)
-      : TileShape{1, vs, t, l, r, s}, reads(rd), pixels(ps) {}
+      : Point(p["VECTORS"], p["TILE_P"], p["READS"], p["PIXELS"], p["ROWS"], p["SLICES"]) {}
+  Point(int vs, int t, int rd, int ps, int r, int s)
+      : TileShape{1, vs, t, kLanes, r, s}, reads(rd), pixels(ps) {}
   TuningPoint tuning() const {
-    return {{{"LANES", lanes},
-             {"VECTORS", vectors},
+    return {{{"VECTORS", vectors},
              {"TILE_P", tile_p},
              {"READS", reads},
              {"PIXELS", pixels},
@@ -35,34 +35,16 @@ struct Point : TileShape {
   }
 };
 
-bool is_stand_in(const DeviceTraits& traits) {
-  return traits.matrix == MatrixUnit::emulated_xmx8 || traits.matrix == MatrixUnit::emulated_xmx16;
-}
-
-// The lanes of a sub-group that computes matrices; 0: the device has no such instructions.
-int lanes_of(const DeviceTraits& traits) {
-  switch (traits.matrix) {
-    case MatrixUnit::xmx8:
-    case MatrixUnit::emulated_xmx8:
-      return 8;
-    case MatrixUnit::xmx16:
-    case MatrixUnit::emulated_xmx16:
-      return 16;
-    default:
-      return 0;
-  }
-}
-
 // Bytes of an input channel, and the number of channels that a lane has of a row.
 int64_t channel_bytes(const OpDesc& desc) { return takes_bytes(desc) ? 1 : 2; }
-int64_t unit(const OpDesc& desc, int lanes) { return kRow / lanes / channel_bytes(desc); }
+int64_t unit(const OpDesc& desc) { return kRow / kLanes / channel_bytes(desc); }
 
 // The runs of a point. A read of rows returns zeros past the end of a pixel.
 Runs runs_of(const OpDesc& desc, const TileProblem& problem, const Point& p) {
-  if (p.pixels == 1) return subgroup_runs(problem, unit(desc, p.lanes), p.lanes, p.lanes);
+  if (p.pixels == 1) return subgroup_runs(problem, unit(desc), kLanes, kLanes);
   const ConvShape& s = problem.shape;
-  const int step = p.reads * p.lanes;
-  return {false, s.taps(), s.in_channels / unit(desc, p.lanes), step, step};
+  const int step = p.reads * kLanes;
+  return {false, s.taps(), s.in_channels / unit(desc), step, step};
 }
 
 // True if pixels can be read as rows of a surface, which the device wants to begin at a multiple of 64
@@ -73,7 +55,7 @@ bool reads_rows(const OpDesc& desc, const TileProblem& problem, const DeviceTrai
   const PixelWalk walk = walk_pixels(desc, problem);
   const int64_t bytes = channel_bytes(desc);
   const auto fits = [&](int64_t elements, int64_t size) { return elements * bytes % size == 0; };
-  if (traits.blocks_2d == Blocks2d::none || lanes_of(traits) != 16) return false;
+  if (traits.blocks_2d == Blocks2d::none) return false;
   if (s.in_channels * bytes < 64 || walk.in.w < s.in_channels || walk.in.w * bytes >= kMost ||
       s.pixels() >= kMost || s.in[2] >= kMost)
     return false;
@@ -92,20 +74,19 @@ bool reads_rows(const OpDesc& desc, const TileProblem& problem, const DeviceTrai
 // no long row take much. Points that need more than there are spill (tests/kernels/ocloc).
 int64_t register_bytes(const Point& p, const OpDesc& desc, const TileProblem& problem) {
   const bool bytes = takes_bytes(desc), row = walk_pixels(desc, problem).row;
-  const int64_t vector = int64_t{4} * p.lanes;  // a word of each lane
-  const int64_t sums = vector * p.tile_p * p.vectors, position = p.lanes == 8 ? 168 : 700;
-  const int64_t copies = p.tile_p * (7 * p.lanes + 10 * p.reads) +
+  constexpr int64_t kVector = 4 * kLanes, kPosition = 700;
+  const int64_t sums = kVector * p.tile_p * p.vectors;
+  const int64_t copies = p.tile_p * (7 * kLanes + 10 * p.reads) +
                          (row && runs_of(desc, problem, p).rest() > 0 ? sums : 0) +
-                         (p.vectors == 4 && has_several_operands(desc) ? 32 * vector : 0);
-  return sums + 2 * kWords * vector + int64_t{kRow} * p.tile_p * p.reads + 16 * p.tile_p + 704 +
-         (bytes ? copies : 0) + (row ? 0 : position * p.tile_p) + (p.slices > 1 ? 128 : 0);
+                         (p.vectors == 4 && has_several_operands(desc) ? 32 * kVector : 0);
+  return sums + 2 * kWords * kVector + int64_t{kRow} * p.tile_p * p.reads + 16 * p.tile_p + 704 +
+         (bytes ? copies : 0) + (row ? 0 : kPosition * p.tile_p) + (p.slices > 1 ? 128 : 0);
 }
 
-// Of the 128 registers of a thread, which have as many bytes as 8 or 16 words.
-int64_t all_register_bytes(int lanes) { return int64_t{128} * 4 * lanes; }
+constexpr int64_t kAllRegisterBytes = 128 * 64;  // of a thread
 
 bool fits_registers(const Point& p, const OpDesc& desc, const TileProblem& problem) {
-  if (p.pixels == 1) return register_bytes(p, desc, problem) <= all_register_bytes(p.lanes);
+  if (p.pixels == 1) return register_bytes(p, desc, problem) <= kAllRegisterBytes;
   // By counting: sums, each a register.
   const bool bytes = takes_bytes(desc);
   const bool half = (bytes && !walk_pixels(desc, problem).row) || has_several_operands(desc);
@@ -121,19 +102,18 @@ Point point_for(const OpDesc& desc, const TileProblem& problem, Point point) {
 std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
                              const DeviceTraits& traits) {
   const ConvShape& s = problem.shape;
-  const int lanes = lanes_of(traits);
   const bool bytes = takes_bytes(desc), has_surfaces = reads_rows(desc, problem, traits);
   std::vector<Point> points;
   const auto add = [&](const Point& p) {
     const Runs runs = runs_of(desc, problem, p);
     if (p.reads > 1 && p.pixels == 1 &&
-        (runs.merged || !reads_blocks(desc, problem) || runs.length % (p.reads * lanes) != 0))
+        (runs.merged || !reads_blocks(desc, problem) || runs.length % (p.reads * kLanes) != 0))
       return;
-    if (p.pixels > 1 && runs.padded() - runs.length >= kRowBlocks * lanes)
+    if (p.pixels > 1 && runs.padded() - runs.length >= kRowBlocks * kLanes)
       return;  // reads too many
-    if (p.slices > 1 && (bytes || runs.length / (p.reads * lanes) < p.slices)) return;
+    if (p.slices > 1 && (bytes || runs.length / (p.reads * kLanes) < p.slices)) return;
     if (p.tile_p > 1 && p.tile_p / 2 >= (p.in_rows ? s.out[2] : s.pixels())) return;
-    const auto items = static_cast<size_t>(lanes * p.rows * p.slices);
+    const auto items = static_cast<size_t>(kLanes * p.rows * p.slices);
     if (items > traits.max_work_group) return;
     if (!fits_registers(p, desc, problem)) return;
     if (p.slices > 1 &&
@@ -142,19 +122,18 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
     points.push_back(p);
   };
   for (const int vectors : {4, 2, 1}) {
-    if (vectors > 1 && s.out_channels <= lanes * vectors / 2) continue;  // half would be empty
+    if (vectors > 1 && s.out_channels <= kLanes * vectors / 2) continue;  // half would be empty
     for (const int tile_p : {16, 8, 4, 1})
       for (const int slices : {1, 4}) {
         const int rows = slices > 1 || s.pixels() <= 2 * tile_p ? 1 : 4;
         if (has_surfaces && tile_p >= kRowPixels)
           for (const int reads : {4, 2})
-            add(point_for(desc, problem,
-                          {lanes, vectors, tile_p, reads, kRowPixels, rows, slices}));
-        for (const int reads : {4, 2, 1}) add({lanes, vectors, tile_p, reads, 1, rows, slices});
+            add(point_for(desc, problem, {vectors, tile_p, reads, kRowPixels, rows, slices}));
+        for (const int reads : {4, 2, 1}) add({vectors, tile_p, reads, 1, rows, slices});
       }
   }
   // Also where the groups are smaller than any of these.
-  if (points.empty()) points.emplace_back(lanes, 1, 1, 1, 1, 1, 1);
+  if (points.empty()) points.emplace_back(1, 1, 1, 1, 1, 1);
   return points;
 }
 
@@ -165,29 +144,29 @@ SubgroupCycles cycles(const OpDesc& desc, const TileProblem& problem, const Poin
   constexpr double kSend = 3;       // instructions: a message, its header and its address
   constexpr double kMessage = 128;  // most bytes of one
   constexpr double kLatency = 200;  // of the messages of a step, which are sent together
-  const double cached = p.lanes;    // bytes from the cache to a unit in a cycle
+  constexpr double kCached = 16;    // bytes from the cache to a unit in a cycle
   const ConvShape& s = problem.shape;
   const Runs runs = runs_of(desc, problem, p);
   const double tile_p = p.tile_p;
   const auto threads =
       static_cast<double>(s.groups * p.blocks(s) * p.slices) * static_cast<double>(p.tiles(s));
   // Of a row of the pixels.
-  const double steps = static_cast<double>(runs.count * runs.padded()) / (p.lanes * p.slices);
-  const double weights = 4.0 * kWords * p.lanes * p.vectors;  // bytes
+  const double steps = static_cast<double>(runs.count * runs.padded()) / (kLanes * p.slices);
+  const double weights = 4.0 * kWords * kLanes * p.vectors;  // bytes
   const double products = kProduct * tile_p * p.vectors;
   const double messages = p.pixels > 1                  ? tile_p / (kRowBlocks * p.pixels)
                           : reads_blocks(desc, problem) ? tile_p / p.reads
                                                         : 2 * tile_p;
   const double sends = kSend * (messages + weights / kMessage);
-  const double wide = p.lanes / 8.0;
-  const double own = 100 + (20 + 12 * wide * p.vectors) * tile_p +
-                     (p.slices > 1 ? 50 + 8 * wide * tile_p * p.vectors : 0);
+  constexpr double kWide = kLanes / 8.0;
+  const double own = 100 + (20 + 12 * kWide * p.vectors) * tile_p +
+                     (p.slices > 1 ? 50 + 8 * kWide * tile_p * p.vectors : 0);
   const double wait = steps / p.reads * kLatency;
   const double units = traits.compute_units;
   const double beside = std::clamp(threads / units, 1.0, kThreads);
   const double scale = std::max(1.0, threads / units), loops = scale * steps;
   return {loops * products, loops * std::max(products, sends),
-          loops * sends,    loops * (weights + kRow * tile_p) / cached,
+          loops * sends,    loops * (weights + kRow * tile_p) / kCached,
           scale * own,      scale * wait / beside};
 }
 
@@ -202,20 +181,20 @@ std::vector<double> costs_of(const std::vector<Point>& points, const OpDesc& des
 std::vector<std::byte> pack(const std::vector<float>& weights, const ConvShape& s,
                             const Point& point, const Runs& runs, int64_t bytes) {
   const int64_t per_word = 4 / bytes, per_row = kRow / bytes,
-                length = runs.length * kRow / (bytes * point.lanes);
-  const int64_t block = point.block(), blocks = point.blocks(s), run = runs.padded() / point.lanes;
+                length = runs.length * kRow / (bytes * kLanes);
+  const int64_t block = point.block(), blocks = point.blocks(s), run = runs.padded() / kLanes;
   const int64_t row_size = per_row * block, block_size = runs.count * run * row_size;
   std::vector<float> packed(static_cast<size_t>(s.groups * blocks * block_size), 0.f);
   const float* from = weights.data();
   for (int64_t o = 0; o < s.groups * s.out_channels; ++o) {
     const int64_t group = o / s.out_channels, channel = o % s.out_channels;
-    const int64_t vector = channel % block / point.lanes, lane = channel % point.lanes;
+    const int64_t vector = channel % block / kLanes, lane = channel % kLanes;
     float* const to = packed.data() + (group * blocks + channel / block) * block_size +
-                      vector * per_row * point.lanes + lane * per_word;
+                      vector * per_row * kLanes + lane * per_word;
     for (int64_t r = 0; r < runs.count; ++r)
       for (int64_t i = 0; i < length; ++i) {
         const int64_t in_row = i % per_row;
-        to[(r * run + i / per_row) * row_size + in_row / per_word * point.lanes * per_word +
+        to[(r * run + i / per_row) * row_size + in_row / per_word * kLanes * per_word +
            in_row % per_word] = *from++;
       }
   }
@@ -226,11 +205,19 @@ std::vector<std::byte> pack(const std::vector<float>& weights, const ConvShape& 
   return integers;
 }
 
+bool has_matrices(const DeviceTraits& traits, int lanes) {
+  return lanes == 8
+             ? traits.matrix == MatrixUnit::xmx8 || traits.matrix == MatrixUnit::emulated_xmx8
+             : traits.matrix == MatrixUnit::xmx16 || traits.matrix == MatrixUnit::emulated_xmx16;
+}
+
 }  // namespace
 
-std::string reject_xmx(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits) {
-  const int lanes = lanes_of(traits);
-  if (lanes == 0) return "the device has no matrix instructions of sub-groups (XMX)";
+std::string reject_xmx(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
+                       int lanes) {
+  if (!has_matrices(traits, lanes))
+    return "the device has no matrix instructions of sub-groups of " + std::to_string(lanes) +
+           " lanes (XMX)";
   if ((traits.sub_groups & static_cast<unsigned>(lanes)) == 0)
     return "the device has no sub-groups that read blocks (cl_intel_subgroups)";
   const ConvShape& s = problem.shape;
@@ -243,51 +230,54 @@ std::string reject_xmx(const OpDesc& desc, const TileProblem& problem, const Dev
   }
   if (s.in_channels == 0) return "no input channels";
   if (s.out_channels <= lanes / 2) return "half of a matrix would be empty";
+  return reject_tiling(desc, problem, traits, s.taps() * (s.in_channels + 127));
+}
+
+std::string reject_xmx16(const OpDesc& desc, const TileProblem& problem,
+                         const DeviceTraits& traits) {
+  if (std::string why = reject_xmx(desc, problem, traits, kLanes); !why.empty()) return why;
   // Blocks of bytes are read at multiples of four bytes, also as halves of words.
-  const int64_t part = takes_bytes(desc) ? 4 : unit(desc, lanes);
-  if (s.in_channels % part != 0 || !input_aligned(desc, problem, part))
+  const int64_t part = takes_bytes(desc) ? 4 : 1;
+  if (problem.shape.in_channels % part != 0 || !input_aligned(desc, problem, part))
     return "the channels of a pixel are not whole words";
-  if (std::string why = reject_tiling(desc, problem, traits, s.taps() * (s.in_channels + 127));
-      !why.empty())
-    return why;
   return reject_tail(desc, 1, problem.axes);
 }
 
-SubgroupCycles xmx_cycles(const OpDesc& desc, const TileProblem& problem,
-                          const DeviceTraits& traits, const TuningPoint& point) {
+SubgroupCycles xmx16_cycles(const OpDesc& desc, const TileProblem& problem,
+                            const DeviceTraits& traits, const TuningPoint& point) {
   return cycles(desc, problem, point_for(desc, problem, Point(point)), traits);
 }
 
-std::vector<TuningPoint> xmx_space(const OpDesc& desc, const TileProblem& problem,
-                                   const DeviceTraits& traits) {
+std::vector<TuningPoint> xmx16_space(const OpDesc& desc, const TileProblem& problem,
+                                     const DeviceTraits& traits) {
   std::vector<TuningPoint> space;
   for (const Point& point : points_of(desc, problem, traits)) space.push_back(point.tuning());
   return space;
 }
 
-std::vector<double> xmx_costs(const OpDesc& desc, const TileProblem& problem,
-                              const DeviceTraits& traits) {
+std::vector<double> xmx16_costs(const OpDesc& desc, const TileProblem& problem,
+                                const DeviceTraits& traits) {
   return costs_of(points_of(desc, problem, traits), desc, problem, traits);
 }
 
-TuningPoint xmx_heuristic(const OpDesc& desc, const TileProblem& problem,
-                          const DeviceTraits& traits) {
-  return cheapest(xmx_space(desc, problem, traits), xmx_costs(desc, problem, traits));
+TuningPoint xmx16_heuristic(const OpDesc& desc, const TileProblem& problem,
+                            const DeviceTraits& traits) {
+  return cheapest(xmx16_space(desc, problem, traits), xmx16_costs(desc, problem, traits));
 }
 
-KernelPlan xmx_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
-                    const TuningPoint& tuning) {
+KernelPlan xmx16_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
+                      const TuningPoint& tuning) {
   const Point point = point_for(desc, problem, Point(tuning));
   const Runs runs = runs_of(desc, problem, point);
   const auto packed = [weights = problem.weights, s = problem.shape, point, runs,
                        bytes = channel_bytes(desc)] {
     return pack(weights(), s, point, runs, bytes);
   };
-  return subgroup_launch(
-      desc, problem, traits,
-      {point, point.reads, runs, "int", packed,
-       is_stand_in(traits) ? SubgroupProducts::stand_in : SubgroupProducts::matrix,
-       point.pixels > 1 ? traits.blocks_2d : Blocks2d::none});
+  return subgroup_launch(desc, problem, traits,
+                         {point, point.reads, runs, "int", packed,
+                          traits.matrix == MatrixUnit::emulated_xmx16 ? SubgroupProducts::stand_in
+                                                                      : SubgroupProducts::matrix,
+                          point.pixels > 1 ? traits.blocks_2d : Blocks2d::none});
 }
 
 }  // namespace clinfer

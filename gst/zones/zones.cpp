@@ -4,6 +4,8 @@
 #include <gst/base/gstbasetransform.h>
 #include <gst/video/video.h>
 
+#include <algorithm>
+
 #include "engine/heads/labels.h"
 #include "gst/base/element_class.h"
 #include "gst/base/guard.h"
@@ -231,6 +233,30 @@ void warn_without_ids(GstBaseTransform* transform) {
                       ("put cltrack in front of clzones"));
 }
 
+// Whether objects in a picture of this size can cross the line, or be in the zone.
+bool is_within_reach(const clinfer::Zone& zone, int width, int height) {
+  const auto [left, right] =
+      std::minmax_element(zone.points.begin(), zone.points.end(),
+                          [](const auto& a, const auto& b) { return a.x < b.x; });
+  const auto [top, bottom] =
+      std::minmax_element(zone.points.begin(), zone.points.end(),
+                          [](const auto& a, const auto& b) { return a.y < b.y; });
+  const bool is_wide = left->x < right->x, is_high = top->y < bottom->y;
+  return (zone.is_line ? is_wide || is_high : is_wide && is_high) && left->x <= width &&
+         top->y <= height;
+}
+
+void warn_out_of_reach(GstBaseTransform* transform) {
+  const ZonesState& state = Class::state(transform);
+  for (const clinfer::Zone& zone : state.counter.zones())
+    if (!is_within_reach(zone, state.width, state.height))
+      GST_ELEMENT_WARNING(
+          transform, RESOURCE, SETTINGS,
+          ("the %s %s counts nothing: in frames of %dx%d no object reaches it",
+           zone.is_line ? "line" : "zone", zone.name.c_str(), state.width, state.height),
+          ("whole numbers are pixels, numbers with a point are shares"));
+}
+
 GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
   return clinfer::guard(GST_ELEMENT(transform), GST_FLOW_ERROR, [&] {
     ZonesState& state = Class::state(transform);
@@ -243,6 +269,7 @@ GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
       state.width = visible.width;
       state.height = visible.height;
       state.counter = clinfer::ZoneCounter(state.rules.zones(visible.width, visible.height));
+      warn_out_of_reach(transform);
     }
     clinfer::FrameResults results(buffer, visible);
     const clinfer::FrameView& frame = results.view();

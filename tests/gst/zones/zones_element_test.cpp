@@ -40,6 +40,17 @@ class Zones : public ::testing::Test {
     }
     return all;
   }
+  std::vector<std::string> warnings() {
+    std::vector<std::string> all;
+    while (GstMessage* message = gst_bus_pop_filtered(harness_->bus(), GST_MESSAGE_WARNING)) {
+      GError* error = nullptr;
+      gst_message_parse_warning(message, &error, nullptr);
+      all.emplace_back(error->message);
+      g_error_free(error);
+      gst_message_unref(message);
+    }
+    return all;
+  }
   guint64 count(const char* zone, const char* what) {
     GstElement* element = gst_harness_find_element(harness_->get(), "clzones");
     GstStructure *stats = nullptr, *counts = nullptr;
@@ -127,12 +138,18 @@ TEST_F(Zones, CountsGoOnWhenTheStreamChangesItsSize) {
 TEST_F(Zones, SaysThatATrackerIsMissing) {
   begin("clzones lines=door:0.0,0.5,1.0,0.5");
   for (int frame = 0; frame < 150; ++frame) push(frame_with(frame, {box(50, 50, 80, 80)}));
-  int warnings = 0;
-  while (GstMessage* message = gst_bus_pop_filtered(harness_->bus(), GST_MESSAGE_WARNING)) {
-    ++warnings;
-    gst_message_unref(message);
-  }
-  EXPECT_EQ(warnings, 1);
+  EXPECT_EQ(warnings().size(), 1u);
+}
+
+TEST_F(Zones, SaysWhatNoObjectReaches) {
+  begin(
+      "clzones lines=a:400,0,400,9;b:0.5,0.5,0.5,0.5;c:0.0,1.0,1.0,1.0;d:319,0,900,0 "
+      "zones=e:0.1,0.1,0.2,0.1,0.3,0.1;f:0,300,9,300,9,400;g:0,0,400,0,400,400");
+  for (int frame = 0; frame < 3; ++frame) push(frame_with(frame, {box(50, 50, 80, 80)}));
+  const std::vector<std::string> told = warnings();
+  ASSERT_EQ(told.size(), 4u);
+  const char* const wanted[] = {"the line a ", "the line b ", "the zone e ", "the zone f "};
+  for (size_t i = 0; i < told.size(); ++i) EXPECT_EQ(told[i].find(wanted[i]), 0u) << told[i];
 }
 
 TEST_F(Zones, RefusesToCountNothing) {

@@ -1,6 +1,8 @@
 // Devices that plans are made for without having one.
 #pragma once
 
+#include <algorithm>
+#include <initializer_list>
 #include <string>
 
 #include "kernels/kernel.h"
@@ -46,25 +48,29 @@ inline DeviceTraits hopper(const char* name) {
 }
 
 // Intel's GPUs by the name that the offline compiler has for their kind, as their driver reports them.
-// (The compiler of Debian 12 has no OpenCL C 3.0 for pvc, so no dot products, and does not know bmg.)
+// skl and icllp are known to older compilers only, mtl (Meteor Lake), arl-h (Arrow Lake H), lnl (Lunar
+// Lake) and bmg (Battlemage) to newer ones. pvc is as the older driver reports it: without OpenCL C 3.0,
+// so without dot products, and with the older of two extensions for 2-D block reads.
 inline DeviceTraits intel_gpu(const std::string& kind, unsigned compute_units) {
-  const bool dot = kind == "tgllp" || kind == "dg2" || kind == "bmg";
+  const auto is = [&](std::initializer_list<const char*> kinds) {
+    return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+  };
   DeviceTraits traits;
   traits.vendor = Vendor::intel;
   traits.name = kind;
   traits.compute_units = compute_units;
-  traits.max_work_group = kind == "tgllp" ? 512 : dot || kind == "pvc" ? 1024 : 256;
+  traits.max_work_group = is({"skl", "icllp"}) ? 256 : kind == "tgllp" ? 512 : 1024;
   traits.local_memory = 64 << 10;
   traits.vector_width = 1;
   traits.fp16 = true;
-  traits.dot = dot ? DotProduct::khr : DotProduct::none;
-  traits.sub_groups = kind == "pvc" || kind == "bmg" ? 16 + 32 : 8 + 16 + 32;
-  traits.matrix = kind == "dg2"                    ? MatrixUnit::xmx8
-                  : kind == "pvc" || kind == "bmg" ? MatrixUnit::xmx16
-                                                   : MatrixUnit::none;
-  traits.blocks_2d = kind == "pvc"   ? Blocks2d::extended
-                     : kind == "bmg" ? Blocks2d::io
-                                     : Blocks2d::none;
+  traits.dot = is({"skl", "icllp", "pvc"}) ? DotProduct::none : DotProduct::khr;
+  traits.sub_groups = is({"pvc", "lnl", "bmg"}) ? 16 + 32 : 8 + 16 + 32;
+  traits.matrix = is({"dg2", "arl-h"})        ? MatrixUnit::xmx8
+                  : is({"pvc", "lnl", "bmg"}) ? MatrixUnit::xmx16
+                                              : MatrixUnit::none;
+  traits.blocks_2d = kind == "pvc"        ? Blocks2d::extended
+                     : is({"lnl", "bmg"}) ? Blocks2d::io
+                                          : Blocks2d::none;
   return traits;
 }
 

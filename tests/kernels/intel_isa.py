@@ -4,11 +4,12 @@
     intel_isa.py KERNELS_TEST [--devices skl,tgllp] [--layers Pointwise,Square,Depthwise,Product] [--assembly FOLDER]
 
 The test program writes the programs of each layer (IntelLayers.* of convolution_subgroup_test.cpp) for the devices that it knows;
-ocloc compiles and disassembles them. OCLOC names the compiler (ocloc; Debian: intel-opencl-icd, whose disassembler wants a
-libiga64.so beside its libiga64.so.1). Of each program the innermost loop with the most multiply-adds counts.
+ocloc compiles and disassembles them. OCLOC names the compiler (ocloc; Debian 12: intel-opencl-icd, whose disassembler wants
+a libiga64.so beside its libiga64.so.1; newer ones know mtl, arl-h, lnl and bmg, but neither skl nor icllp). Of each program the innermost
+loop with the most multiply-adds counts.
 
-slots: an instruction takes one for each register's width of its result (32 bytes, 64 on pvc), and at least one; a matrix instruction
-takes its depth times the rows. cycles: slots, but two a row of a matrix instruction (one on pvc), which takes that long to compute.
+slots: an instruction takes one for each register's width of its result (32 bytes, 64 on pvc, lnl and bmg), and at least one; a matrix
+instruction takes its depth times the rows. cycles: slots, but two a row of a matrix instruction (one on those), which takes that long to compute.
 multiply-adds: their share of the slots, and of the cycles. sends: messages to memory for 1,000 multiply-adds. moves, other: shares of
 the slots.
 """
@@ -30,7 +31,8 @@ MOVES = {"mov", "movi", "sel", "csel"}
 SENDS = {"send", "sends", "sendc", "sendsc"}
 IGNORED = {"sync", "nop", "illegal"}
 INSTRUCTION = re.compile(r"^\s*(?:\([^)|]*\)\s*)?([a-z]\w*)((?:\.[\w.]+)*)\s+(?:\(\w+\)\s*)?\((\d+)\|M\d+\)(.*)")
-JUMP = re.compile(r"^\s*(?:\([^)|]*\)\s*)?(?:while|jmpi|goto|brc|brd)\b.*?\b(L\d+)\b")
+JUMP = re.compile(r"^\s*(?:\([^)|]*\)\s*)?(?:while|jmpi|goto|brc|brd)\b")
+LABEL = re.compile(r"\bL\d+\b")
 
 
 def parse(text):
@@ -41,8 +43,8 @@ def parse(text):
         if label := re.match(r"\s*(L\d+):\s*$", line):
             places[label[1]] = len(instructions)
             continue
-        if jump := JUMP.match(line):
-            jumps.append((len(instructions), jump[1]))
+        if JUMP.match(line):  # it has two labels where lanes may part
+            jumps += [(len(instructions), label) for label in LABEL.findall(line)]
         if found := INSTRUCTION.match(line):
             operands = found[4].split("//")[0]
             result = re.match(r"[^<]*<[^>]*>:(\w+)", operands)
@@ -91,7 +93,7 @@ class Count:
 
 def count_loop(text, device):
     """The loop of the most multiply-adds that has no other loop with half as many in it."""
-    register = 64 if device == "pvc" else 32
+    register = 64 if device in ("pvc", "lnl", "bmg") else 32
     instructions, loops = parse(text)
     counts = {loop: Count(instructions[slice(*loop)], register) for loop in loops}
     inner = [count for loop, count in counts.items()

@@ -88,9 +88,10 @@ void compare(const Tensor& got, const Tensor& want, Tolerance tolerance, const s
 }
 
 // The devices that Intel's offline compiler makes programs for.
-const DeviceTraits kOffline[] = {intel_gpu("skl", 24), intel_gpu("icllp", 64),
-                                 intel_gpu("tgllp", 96), intel_gpu("dg2", 512),
-                                 intel_gpu("pvc", 512)};
+const DeviceTraits kOffline[] = {
+    intel_gpu("skl", 24),    intel_gpu("icllp", 64), intel_gpu("tgllp", 96),
+    intel_gpu("dg2", 512),   intel_gpu("pvc", 512),  intel_gpu("mtl", 128),
+    intel_gpu("arl-h", 128), intel_gpu("lnl", 64),   intel_gpu("bmg", 160)};
 
 // One program of 64, by its hash.
 bool is_sampled(const ocl::Instantiation& program) {

@@ -82,9 +82,11 @@ int64_t gathered_register_bytes(const Point& p, const OpDesc& desc, const TilePr
   const bool bytes = takes_bytes(desc), row = walk_pixels(desc, problem).row;
   const int64_t own = wide ? (row ? 2900 : 3600) : (row ? 1100 : 1800);
   const bool has_places = count_operands(desc) > 1 || (!row && reads_activations(desc));
+  // Of pixels that are no long row, by newer compilers, which have 64-bit addresses.
+  const int64_t addresses = bytes && !row && !wide ? 128 : 0;
   return p.lanes * ((4 * p.tile_p + 4 * kFour + (bytes ? 4 : 0)) * p.vectors +
                     p.reads * kPart * (!bytes && has_halves(desc, problem) ? 2 : 1)) +
-         own + (has_places ? (wide ? 512 : 256) : 0);
+         own + (has_places ? (wide ? 512 : 256) : addresses);
 }
 
 // Bytes of a thread's registers else: sums, the blocks of the pixels, four rows of weights, halves as
@@ -92,27 +94,34 @@ int64_t gathered_register_bytes(const Point& p, const OpDesc& desc, const TilePr
 // four vectors, and keeps over the rest of a run where weights are halves; addresses, positions of
 // pixels that are no long row for the kernel, which take much where registers are wide, and more
 // there in merged runs before such a tail, or for its tail, and what else it keeps; the rest of a run
-// of bytes; floats that are loaded early where registers are wide. Points that need more than there
-// are spill (tests/kernels/ocloc).
-int64_t register_bytes(const Point& p, const OpDesc& desc, const TileProblem& problem, bool wide) {
+// of bytes, or of floats where the compiler is a newer one, whose addresses have 64 bits; where
+// registers are wide floats that are loaded early, and addresses of each lane where the data are no
+// blocks. Points that need more than there are spill (tests/kernels/ocloc).
+int64_t register_bytes(const Point& p, const OpDesc& desc, const TileProblem& problem,
+                       const DeviceTraits& traits) {
+  const bool wide = has_wide_registers(traits);
+  const bool long_addresses = !wide && traits.dot != DotProduct::none;
   const ConvShape& s = problem.shape;
   const PixelWalk walk = walk_pixels(desc, problem);
   const bool bytes = takes_bytes(desc), halves = !bytes && has_halves(desc, problem);
   const int64_t blocks = int64_t{p.tile_p} * p.reads, weights = int64_t{4} * p.vectors;
   const Runs runs = runs_of(desc, problem, p.lanes);
   const int64_t operands = count_operands(desc);
-  const int64_t loaded = p.vectors < 4 ? 0 : operands > 1 ? (wide ? 128 : 64) : 16 * operands;
+  const int64_t loaded = p.vectors < 4  ? (operands > 1 && long_addresses ? 32 : 0)
+                         : operands > 1 ? (wide ? 128 : 64)
+                                        : 16 * operands;
   const int64_t kept = operands > 0 && p.weight == 2 && runs.rest() > 0 ? 12 * p.vectors : 0;
   const int64_t base = walk.row || p.reads == 1 ? 704 : bytes ? 1300 : 1200;
-  const int64_t rest = bytes && runs.rest() > 0 ? 800 : 0;
+  const int64_t rest = runs.rest() > 0 && (bytes || (long_addresses && !walk.row)) ? 800 : 0;
   const int64_t loads = wide && walk.row && !halves ? 1300 : 0;
+  const int64_t addresses = wide && !reads_blocks(desc, problem) ? 160 * p.tile_p : 0;
   return p.lanes * (4 * p.tile_p * p.vectors + (halves ? 5 : 4) * blocks +
                     (p.weight == 2 ? 8 : 4) * weights + loaded + kept) +
          (walk.row ? (walk.flat_tail || wide ? (bytes ? 72 : 48) : 136)
           : wide   ? (is_deep(s) ? 800 : 700) + (runs.merged && operands > 0 ? 80 : 0)
                    : 72) *
              p.tile_p +
-         base + rest + loads;
+         base + rest + loads + addresses;
 }
 
 // A thread has 128 registers.
@@ -154,7 +163,7 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
             const auto items = static_cast<size_t>(lanes * rows * slices);
             if (items > traits.max_work_group) continue;
             if ((gathered ? gathered_register_bytes(p, desc, problem, wide)
-                          : register_bytes(p, desc, problem, wide)) >= all_register_bytes(traits))
+                          : register_bytes(p, desc, problem, traits)) >= all_register_bytes(traits))
               continue;
             if (slices > 1 &&
                 sizeof(float) * items * static_cast<size_t>(tile_p * vectors) > traits.local_memory)

@@ -74,19 +74,28 @@ bool reads_activations(const OpDesc& desc) {
   });
 }
 
+// Whether addresses of 64 bits take registers that are few: newer compilers have such addresses, and
+// know only devices with dot products or wide registers.
+bool has_long_addresses(const DeviceTraits& traits) {
+  return !has_wide_registers(traits) && traits.dot != DotProduct::none;
+}
+
 // Bytes of a thread's registers where a message reads all pixels: sums, weights, parts of the pixels,
 // halves as floats as well, copies of start sums, and what the compiler keeps for each lane: its
 // position, where a tail reads, addresses. By what spills (tests/kernels/ocloc).
 int64_t gathered_register_bytes(const Point& p, const OpDesc& desc, const TileProblem& problem,
-                                bool wide) {
+                                const DeviceTraits& traits) {
+  const bool wide = has_wide_registers(traits);
   const bool bytes = takes_bytes(desc), row = walk_pixels(desc, problem).row;
   const int64_t own = wide ? (row ? 2900 : 3600) : (row ? 1100 : 1800);
   const bool has_places = count_operands(desc) > 1 || (!row && reads_activations(desc));
-  // Of pixels that are no long row, by newer compilers, which have 64-bit addresses.
-  const int64_t addresses = bytes && !row && !wide ? 128 : 0;
+  const int64_t addresses = row || !has_long_addresses(traits) ? 0
+                            : bytes                            ? 128
+                            : p.slices > 1                     ? 768
+                                                               : 0;
   return p.lanes * ((4 * p.tile_p + 4 * kFour + (bytes ? 4 : 0)) * p.vectors +
                     p.reads * kPart * (!bytes && has_halves(desc, problem) ? 2 : 1)) +
-         own + (has_places ? (wide ? 512 : 256) : addresses);
+         own + std::max(addresses, int64_t{has_places ? (wide ? 512 : 256) : 0});
 }
 
 // Bytes of a thread's registers else: sums, the blocks of the pixels, four rows of weights, halves as
@@ -99,8 +108,7 @@ int64_t gathered_register_bytes(const Point& p, const OpDesc& desc, const TilePr
 // blocks. Points that need more than there are spill (tests/kernels/ocloc).
 int64_t register_bytes(const Point& p, const OpDesc& desc, const TileProblem& problem,
                        const DeviceTraits& traits) {
-  const bool wide = has_wide_registers(traits);
-  const bool long_addresses = !wide && traits.dot != DotProduct::none;
+  const bool wide = has_wide_registers(traits), long_addresses = has_long_addresses(traits);
   const ConvShape& s = problem.shape;
   const PixelWalk walk = walk_pixels(desc, problem);
   const bool bytes = takes_bytes(desc), halves = !bytes && has_halves(desc, problem);
@@ -162,7 +170,7 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
             if (slices > 1 && (tile_p > 4 || vectors > 2)) continue;  // they are for few outputs
             const auto items = static_cast<size_t>(lanes * rows * slices);
             if (items > traits.max_work_group) continue;
-            if ((gathered ? gathered_register_bytes(p, desc, problem, wide)
+            if ((gathered ? gathered_register_bytes(p, desc, problem, traits)
                           : register_bytes(p, desc, problem, traits)) >= all_register_bytes(traits))
               continue;
             if (slices > 1 &&

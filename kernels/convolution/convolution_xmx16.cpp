@@ -68,6 +68,12 @@ bool reads_rows(const OpDesc& desc, const TileProblem& problem, const DeviceTrai
          (!takes_bytes(desc) || zero_points(desc)[0] == 0);
 }
 
+// Of its tail.
+bool has_operands(const OpDesc& desc) {
+  return std::any_of(desc.tail.begin(), desc.tail.end(),
+                     [](const PostOp& op) { return !op.is_unary(); });
+}
+
 // Bytes of a thread's registers: sums, rows of the pixels, weights, addresses, copies of the sums of
 // bytes, a second one where the rest of a run is a step of its own, what a tail of several operands
 // loads for four vectors, and what else the compiler keeps, of which the positions of pixels that are
@@ -79,8 +85,10 @@ int64_t register_bytes(const Point& p, const OpDesc& desc, const TileProblem& pr
   const int64_t copies = p.tile_p * (7 * kLanes + 10 * p.reads) +
                          (row && runs_of(desc, problem, p).rest() > 0 ? sums : 0) +
                          (p.vectors == 4 && has_several_operands(desc) ? 32 * kVector : 0);
+  const int64_t loaded = p.vectors == 4 && has_operands(desc) ? 2 * kVector : 0;
   return sums + 2 * kWords * kVector + int64_t{kRow} * p.tile_p * p.reads + 16 * p.tile_p + 704 +
-         (bytes ? copies : 0) + (row ? 0 : kPosition * p.tile_p) + (p.slices > 1 ? 128 : 0);
+         loaded + (bytes ? copies : 0) + (row ? 0 : kPosition * p.tile_p) +
+         (p.slices > 1 ? 128 : 0);
 }
 
 constexpr int64_t kAllRegisterBytes = 128 * 64;  // of a thread
@@ -90,6 +98,9 @@ bool fits_registers(const Point& p, const OpDesc& desc, const TileProblem& probl
   // By counting: sums, each a register.
   const bool bytes = takes_bytes(desc);
   const bool half = (bytes && !walk_pixels(desc, problem).row) || has_several_operands(desc);
+  // The sums of slices, or an operand beside four blocks of each pixel, are too many.
+  const bool more = p.slices > 1 || (p.reads == 4 && has_operands(desc));
+  if (!bytes && more && p.tile_p * p.vectors == 64) return false;
   return p.tile_p * p.vectors <= (bytes ? 32 : 64) / (half ? 2 : 1);
 }
 

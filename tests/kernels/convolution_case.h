@@ -2,6 +2,9 @@
 // take all of these run.
 #pragma once
 
+#include <algorithm>
+#include <stdexcept>
+
 #include "tests/kernels/op_test.h"
 
 namespace clinfer::test {
@@ -91,6 +94,23 @@ inline void quantize_output(OpDesc& desc, std::vector<Tensor>& inputs, float sca
   add_constant(desc, inputs, "add", random_tensor(channels, 90, 160, 4));
   desc.tail.push_back({"to_byte", 0, static_cast<float>(levels - 1)});
   desc.outputs[0].type = ElementType::u8;
+}
+
+// Parameters of a tuning point.
+using Values = std::vector<std::pair<const char*, int>>;
+
+// Whether one of a family's points has these values.
+inline bool offers(const std::string& name, const OpDesc& desc, const DeviceTraits& traits,
+                   const Values& values) {
+  const auto& families = find_op(desc.type, desc.opset)->families;
+  const auto family = std::find_if(families.begin(), families.end(),
+                                   [&](const KernelFamily* f) { return f->name == name; });
+  if (family == families.end()) throw std::out_of_range("no family " + name);
+  const std::vector<TuningPoint> space = (*family)->space(desc, traits);
+  return std::any_of(space.begin(), space.end(), [&](const TuningPoint& point) {
+    return std::all_of(values.begin(), values.end(),
+                       [&](const auto& value) { return point[value.first] == value.second; });
+  });
 }
 
 }  // namespace clinfer::test

@@ -106,14 +106,16 @@ const std::vector<Property<FilterSettings>>& properties() {
 
 using Class = clinfer::ElementClass<GstClinferFilter, properties>;
 
+// The settings that the element started with; nothing before it starts.
+std::optional<FilterSettings> settings_in_force(GstBaseTransform* transform) {
+  const clinfer::ObjectLock lock(transform);
+  return Class::state(transform).in_force;
+}
+
 // The settings in force, else those that were set.
 FilterSettings settings_of(GstBaseTransform* transform) {
-  {
-    const FilterState& state = Class::state(transform);
-    const clinfer::ObjectLock lock(transform);
-    if (state.in_force) return *state.in_force;
-  }
-  return Class::settings(transform);
+  const std::optional<FilterSettings> in_force = settings_in_force(transform);
+  return in_force ? *in_force : Class::settings(transform);
 }
 
 void remember(GstBaseTransform* transform, const PictureModel& model) {
@@ -129,9 +131,15 @@ std::optional<PictureSize> output_size(GstBaseTransform* transform, const GstStr
   const bool known = gst_structure_get_int(in, "width", &frame.width) &&
                      gst_structure_get_int(in, "height", &frame.height);
   if (!known && clinfer::follows_frame(settings)) return {};
-  const PictureModel model(settings, frame);
-  remember(transform, model);
-  return model.output();
+  try {
+    const PictureModel model(settings, frame);
+    remember(transform, model);
+    return model.output();
+  } catch (const clinfer::Error&) {
+    // While a pipeline is put together nobody reads messages, and start() comes to it again.
+    if (settings_in_force(transform)) throw;
+    return {};
+  }
 }
 
 // The fields that both pads' caps share, to build the caps of the other pad.
@@ -243,8 +251,14 @@ gboolean start(GstBaseTransform* transform) {
     if (settings.model.empty())
       throw clinfer::Error{clinfer::ErrorCode::bad_argument,
                            "no model: set model=FILE (.onnx or .xml)"};
-    // Faults of the model are reported before data flow.
-    if (!clinfer::follows_frame(settings)) remember(transform, PictureModel(settings, {}));
+    // Faults are reported before data flow, but for those that depend on the frame's size.
+    if (clinfer::follows_frame(settings)) {
+      clinfer::ModelOptions options = settings;
+      clinfer::settle_config_file(settings.config, options);
+      clinfer::model_file(settings.model);
+    } else {
+      remember(transform, PictureModel(settings, {}));
+    }
     const clinfer::ObjectLock lock(transform);
     Class::state(transform).in_force = settings;
     return TRUE;

@@ -121,6 +121,22 @@ TEST(ClinferFilter, MakesVideoOfTheNetworksSize) {
   EXPECT_EQ(error_on(pipeline.element, 60000ms), "");
 }
 
+// Caps behind the element are asked for before anybody hears why there are none.
+TEST(ClinferFilter, LinksWithAModelThatCannotBeRead) {
+  const std::pair<std::string, const char*> refusals[] = {
+      {"/no/such.onnx", "/no/such.onnx: No such file"},
+      {"/no/such.onnx reshape=frame", "/no/such.onnx: No such file"},
+      {same_picture(3, 6, 8) + " reshape=frame config=NO_KEY=1", "unknown config key NO_KEY"}};
+  for (const auto& [properties, why] : refusals) {
+    Pipeline pipeline(
+        "videotestsrc num-buffers=3 ! video/x-raw,width=8,height=6 ! clinferfilter model=" +
+        properties + " ! video/x-raw ! fakesink");
+    gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
+    const std::string error = error_on(pipeline.element, 60000ms);
+    EXPECT_NE(error.find(why), std::string::npos) << error;
+  }
+}
+
 // The host makes pictures until the device takes over between two of them.
 TEST(ClinferFilter, MakesPicturesWhileItCompiles) {
   const ColdCaches cold;

@@ -117,15 +117,17 @@ size_t write_sources(const OpDesc& desc, const std::filesystem::path& folder,
         for (const TuningPoint& point : points_of(*family, typed, traits)) {
           const bool strict = point == chosen || family->name == named;
           const auto place = folder / traits.name / (strict ? "default" : "extreme");
-          std::filesystem::create_directories(place);
-          std::ofstream(place / "options") << ocl::compiler_options(traits);
+          // Writing an existing file again would wait for the disk.
+          if (std::filesystem::create_directories(place))
+            std::ofstream(place / "options") << ocl::compiler_options(traits);
           for (const KernelSpec& spec : family->plan(typed, traits, point).launches) {
             const ocl::Instantiation program = ocl::instantiate(spec);
             if (!strict && &traits != kOffline && !is_sampled(program)) continue;
-            std::ofstream(place / (program.kernel_name + ".cl"))
-                << ocl::program_source(program) << "// " << family->name << " "
-                << name_of(typed.inputs[0].type) << text_of(point) << "\n";
             ++written;
+            const std::filesystem::path file = place / (program.kernel_name + ".cl");
+            if (std::filesystem::exists(file)) continue;
+            std::ofstream(file) << ocl::program_source(program) << "// " << family->name << " "
+                                << name_of(typed.inputs[0].type) << text_of(point) << "\n";
           }
         }
       }

@@ -296,6 +296,9 @@ MatrixUnit xmx_of(const DeviceTraits& traits, const std::string& extensions,
     return MatrixUnit::none;
   const bool eight = (traits.sub_groups & 8) != 0;
   const std::string lanes = eight ? "8" : "16", row = eight ? "int8" : "short8";
+  // As the kernels call it: on eight lanes the first operand is weights, on sixteen pixels.
+  const std::string sums =
+      eight ? "i8_u8_matrix_mad_k32(a, as_uint8(w[i])" : "u8_i8_matrix_mad_k32(as_ushort8(a), w[i]";
   const std::string program = "__attribute__((intel_reqd_sub_group_size(" + lanes +
                               ")))\n"
                               "__kernel void probe(__global float8 *x, __global int8 *w) {\n"
@@ -303,9 +306,9 @@ MatrixUnit xmx_of(const DeviceTraits& traits, const std::string& extensions,
                               "  const " +
                               row + " a = convert_" + row +
                               "(w[i]);\n"
-                              "  const int8 sums = intel_sub_group_u8_i8_matrix_mad_k32(as_u" +
-                              row +
-                              "(a), w[i], w[i + 99]);\n"
+                              "  const int8 sums = intel_sub_group_" +
+                              sums +
+                              ", w[i + 99]);\n"
                               "  x[i] = intel_sub_group_f16_f16_matrix_mad_k16(a, w[i], x[i]) + "
                               "convert_float8(sums);\n"
                               "}\n";

@@ -61,7 +61,7 @@ def predict(layer, device):
         bound = "wait" if wait > max(loops, cache) else "cache" if cache > loops else "issue"
         parts[bound] = total
     elif layer["products"]:
-        known = device.title.startswith("H100") and layer["family"] in ("conv_mma", "conv_wgmma", "fc_mma")
+        known = device.title.startswith("H100") and layer["family"] in ("conv_mma", "conv_rows", "conv_wgmma", "fc_mma")
         parts["issue"] = layer["products"] / (KNOWN * matrix if known else UNKNOWN * floats)
     bound = max(parts, key=parts.get)
     return parts[bound] + start, roof, bound if parts[bound] > start else "start"

@@ -74,25 +74,16 @@ bool reads_activations(const OpDesc& desc) {
   });
 }
 
-// Whether addresses of 64 bits take registers that are few: newer compilers have such addresses, and
-// know only devices with dot products or wide registers.
-bool has_long_addresses(const DeviceTraits& traits) {
-  return !has_wide_registers(traits) && traits.dot != DotProduct::none;
-}
-
 // Bytes of a thread's registers where a message reads all pixels: sums, weights, parts of the pixels,
 // halves as floats as well, copies of start sums, and what the compiler keeps for each lane: its
-// position, where a tail reads, addresses. By what spills (tests/kernels/ocloc).
+// position, where a tail reads, addresses, more of them beside the loops of slices. By what spills
+// (tests/kernels/ocloc).
 int64_t gathered_register_bytes(const Point& p, const OpDesc& desc, const TileProblem& problem,
-                                const DeviceTraits& traits) {
-  const bool wide = has_wide_registers(traits);
+                                bool wide) {
   const bool bytes = takes_bytes(desc), row = walk_pixels(desc, problem).row;
   const int64_t own = wide ? (row ? 2900 : 3600) : (row ? 1100 : 1800);
   const bool has_places = count_operands(desc) > 1 || (!row && reads_activations(desc));
-  const int64_t addresses = row || !has_long_addresses(traits) ? 0
-                            : bytes                            ? 128
-                            : p.slices > 1                     ? 768
-                                                               : 0;
+  const int64_t addresses = row || wide ? 0 : p.slices > 1 ? 768 : bytes ? 128 : 0;
   return p.lanes * ((4 * p.tile_p + 4 * kFour + (bytes ? 4 : 0)) * p.vectors +
                     p.reads * kPart * (!bytes && has_halves(desc, problem) ? 2 : 1)) +
          own + std::max(addresses, int64_t{has_places ? (wide ? 512 : 256) : 0});
@@ -108,7 +99,9 @@ int64_t gathered_register_bytes(const Point& p, const OpDesc& desc, const TilePr
 // blocks. Points that need more than there are spill (tests/kernels/ocloc).
 int64_t register_bytes(const Point& p, const OpDesc& desc, const TileProblem& problem,
                        const DeviceTraits& traits) {
-  const bool wide = has_wide_registers(traits), long_addresses = has_long_addresses(traits);
+  const bool wide = has_wide_registers(traits);
+  // Newer compilers know only devices with dot products or wide registers.
+  const bool long_addresses = !wide && traits.dot != DotProduct::none;
   const ConvShape& s = problem.shape;
   const PixelWalk walk = walk_pixels(desc, problem);
   const bool bytes = takes_bytes(desc), halves = !bytes && has_halves(desc, problem);
@@ -170,7 +163,7 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
             if (slices > 1 && (tile_p > 4 || vectors > 2)) continue;  // they are for few outputs
             const auto items = static_cast<size_t>(lanes * rows * slices);
             if (items > traits.max_work_group) continue;
-            if ((gathered ? gathered_register_bytes(p, desc, problem, traits)
+            if ((gathered ? gathered_register_bytes(p, desc, problem, wide)
                           : register_bytes(p, desc, problem, traits)) >= all_register_bytes(traits))
               continue;
             if (slices > 1 &&

@@ -154,8 +154,10 @@ bool fits_registers(const TileShape& p, bool row, int operands, const DeviceTrai
                      (p.slices > 1 ? (wide ? 4 : 16 + 4 * operands) : 0);
   const bool loads_many = operands > 1 && p.slices * weights >= 64;
   const bool sliced = p.slices > 1, several = operands > 1;
-  const int most =
-      wide ? (several || (row && sliced) ? 37 : 78) : (!row && (several || sliced) ? 68 : 92);
+  const int most = wide                          ? (several || (row && sliced) ? 37 : 78)
+                   : !row && (several || sliced) ? 68
+                   : operands > 2                ? 80
+                                                 : 92;
   return !has_few_registers(traits) || (values < most && !loads_many);
 }
 

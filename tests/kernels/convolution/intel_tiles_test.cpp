@@ -41,6 +41,11 @@ TEST(IntelTiles, FitTheRegisters) {
   for (const auto& [vector, tile_p, slices] : {std::array{8, 4, 2}, {4, 8, 1}})
     EXPECT_TRUE(offers_tile(intel_gpu("skl", 24), vector, tile_p, slices)) << vector << tile_p;
   EXPECT_TRUE(offers_tile(intel_gpu("skl", 24), 8, 1, 8));
+  const OpDesc plain = desc;
+  for (int i = 0; i < 3; ++i)
+    add_activation(desc, inputs, "add", random_tensor({1, 64, 1, 1}, -1, 1, 3));
+  EXPECT_FALSE(offers_tile(intel_gpu("icllp", 64), 4, 8, 1));
+  desc = plain;
   EXPECT_TRUE(offers_tile(intel_gpu("pvc", 512), 4, 4, 1));
   EXPECT_TRUE(offers_tile(intel_gpu("pvc", 512), 4, 2, 8));
   EXPECT_FALSE(offers_tile(intel_gpu("pvc", 512), 4, 3, 4));

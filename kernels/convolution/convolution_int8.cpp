@@ -41,7 +41,7 @@ bool fits_registers(const Point& p, const OpDesc& desc, const TileProblem& probl
   const int totals = !has_shifts(desc) ? 0 : traits.dot == DotProduct::none ? sums : p.tile_p;
   const int pixel = walk_pixels(desc, problem).row ? (wide ? 6 : 3)
                     : row_of_bytes(problem)        ? (wide ? 13 : 6)
-                                                   : 10;
+                                                   : (wide ? 12 : 10);
   return !has_few_registers(traits) || sums + totals + 3 * weights + pixel * p.tile_p < 78;
 }
 

@@ -54,8 +54,6 @@ int64_t element_size(const OpDesc& desc, const TileProblem& problem) {
   return has_halves(desc, problem) ? 2 : 4;
 }
 
-bool is_deep(const ConvShape& s) { return s.kernel[0] > 1 || s.in[0] > 1; }
-
 // Elements of a pixel that a step of the loop takes.
 int64_t step_of(const Point& p, int64_t size) {
   return p.pixels > 1 ? int64_t{p.reads} * (p.lanes / p.pixels) * kPart / size
@@ -119,7 +117,7 @@ int64_t register_bytes(const Point& p, const OpDesc& desc, const TileProblem& pr
   return p.lanes * (4 * p.tile_p * p.vectors + (halves ? 5 : 4) * blocks +
                     (p.weight == 2 ? 8 : 4) * weights + loaded + kept) +
          (walk.row ? (walk.flat_tail || wide ? (bytes ? 72 : 48) : 136)
-          : wide   ? (is_deep(s) ? 800 : 700) + (runs.merged && operands > 0 ? 80 : 0)
+          : wide   ? (s.is_deep() ? 800 : 700) + (runs.merged && operands > 0 ? 80 : 0)
                    : 72) *
              p.tile_p +
          base + rest + loads + addresses;
@@ -133,7 +131,7 @@ int64_t all_register_bytes(const DeviceTraits& traits) {
 std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
                              const DeviceTraits& traits) {
   const ConvShape& s = problem.shape;
-  const bool flat = walk_pixels(desc, problem).row || (!is_deep(s) && s.out[0] == 1);
+  const bool flat = walk_pixels(desc, problem).row || (!s.is_deep() && s.out[0] == 1);
   const bool bytes = takes_bytes(desc), halves = !bytes && has_halves(desc, problem);
   const bool wide = has_wide_registers(traits);
   std::vector<Point> points;

@@ -147,10 +147,15 @@ double cpu_cost(const TileProblem& problem, const CpuShape& c, const DeviceTrait
 // several operands it loads the sums of all slices at once. Where registers are wide, addresses have
 // 64 bits, and what such a tail and slices of a long row keep varies much. The constants separate the
 // points that spill from those that do not, in the layers of the tests.
-bool fits_registers(const TileShape& p, bool row, int operands, const DeviceTraits& traits) {
+bool fits_registers(const TileShape& p, bool row, bool deep, int operands,
+                    const DeviceTraits& traits) {
   const bool wide = has_wide_registers(traits);
   const int sums = p.vector * p.vectors * p.tile_p, weights = p.vector * p.vectors;
-  const int values = sums + (wide ? 3 : 2) * weights + (row ? (wide ? 3 : 5) : 10) * p.tile_p +
+  const int values = sums + (wide ? 3 : 2) * weights +
+                     (row    ? (wide ? 3 : 5)
+                      : deep ? 12
+                             : 10) *
+                         p.tile_p +
                      (p.slices > 1 ? (wide ? 4 : 16 + 4 * operands) : 0);
   const bool loads_many = operands > 1 && p.slices * weights >= 64;
   const bool sliced = p.slices > 1, several = operands > 1;
@@ -179,7 +184,7 @@ std::vector<Point> gpu_points(const OpDesc& desc, const TileProblem& problem,
       return;
     const Point point(vector, vectors, tile_p, lanes, items / lanes / slices, slices,
                       s.in_channels >= 4 ? 4 : 1, 1);
-    if (fits_registers(point, row, operands, traits)) points.push_back(point);
+    if (fits_registers(point, row, s.is_deep(), operands, traits)) points.push_back(point);
   };
   for (int vector : {2, 4, 8})
     for (int lanes : {16, 8, 32, 4}) {

@@ -74,21 +74,23 @@ bool has_operands(const OpDesc& desc) {
                      [](const PostOp& op) { return !op.is_unary(); });
 }
 
-// Bytes of a thread's registers: sums, rows of the pixels, weights, addresses, copies of the sums of
-// bytes, a second one where the rest of a run is a step of its own, what a tail of several operands
-// loads for four vectors, and what else the compiler keeps, of which the positions of pixels that are
-// no long row take much. Points that need more than there are spill (tests/kernels/ocloc).
+// Bytes of a thread's registers: sums, rows of the pixels, weights, addresses, those of each lane where
+// the data are no blocks, copies of the sums of bytes, a second one where the rest of a run is a step of
+// its own, what a tail loads for four vectors, or beside the sums of slices, and what else the compiler
+// keeps, of which the positions of pixels that are no long row take much. Points that need more than
+// there are spill (tests/kernels/ocloc).
 int64_t register_bytes(const Point& p, const OpDesc& desc, const TileProblem& problem) {
   const bool bytes = takes_bytes(desc), row = walk_pixels(desc, problem).row;
   constexpr int64_t kVector = 4 * kLanes, kPosition = 700;
   const int64_t sums = kVector * p.tile_p * p.vectors;
   const int64_t copies = p.tile_p * (7 * kLanes + 10 * p.reads) +
-                         (row && runs_of(desc, problem, p).rest() > 0 ? sums : 0) +
+                         (row && runs_of(desc, problem, p).rest() > 0 ? sums + 1024 : 0) +
                          (p.vectors == 4 && has_several_operands(desc) ? 32 * kVector : 0);
   const int64_t loaded = p.vectors == 4 && has_operands(desc) ? 2 * kVector : 0;
-  return sums + 2 * kWords * kVector + int64_t{kRow} * p.tile_p * p.reads + 16 * p.tile_p + 704 +
-         loaded + (bytes ? copies : 0) + (row ? 0 : kPosition * p.tile_p) +
-         (p.slices > 1 ? 128 : 0);
+  const int64_t addresses = reads_blocks(desc, problem) ? 0 : 160 * p.tile_p;
+  return sums + 2 * kWords * kVector + int64_t{kRow} * p.tile_p * p.reads + 16 * p.tile_p + 784 +
+         loaded + addresses + (bytes ? copies : 0) + (row ? 0 : kPosition * p.tile_p) +
+         (p.slices > 1 ? 128 + (has_operands(desc) ? 220 * p.tile_p : 0) : 0);
 }
 
 constexpr int64_t kAllRegisterBytes = 128 * 64;  // of a thread

@@ -92,9 +92,10 @@ int64_t gathered_register_bytes(const Point& p, const OpDesc& desc, const TilePr
 // four vectors, and keeps over the rest of a run where weights are halves; addresses, positions of
 // pixels that are no long row for the kernel, which take much where registers are wide, and more
 // there in merged runs before such a tail, or for its tail, and what else it keeps; the rest of a run
-// of bytes, or of floats where the compiler is a newer one, whose addresses have 64 bits; where
-// registers are wide floats that are loaded early, and addresses of each lane where the data are no
-// blocks. Points that need more than there are spill (tests/kernels/ocloc).
+// of bytes, or of floats where the compiler is a newer one, whose addresses have 64 bits; several
+// operands beside the sums of slices; where registers are wide floats that are loaded early, and
+// addresses of each lane where the data are no blocks. Points that need more than there are spill
+// (tests/kernels/ocloc).
 int64_t register_bytes(const Point& p, const OpDesc& desc, const TileProblem& problem,
                        const DeviceTraits& traits) {
   const bool wide = has_wide_registers(traits);
@@ -112,6 +113,7 @@ int64_t register_bytes(const Point& p, const OpDesc& desc, const TileProblem& pr
   const int64_t kept = operands > 0 && p.weight == 2 && runs.rest() > 0 ? 12 * p.vectors : 0;
   const int64_t base = walk.row || p.reads == 1 ? 704 : bytes ? 1300 : 1200;
   const int64_t rest = runs.rest() > 0 && (bytes || (long_addresses && !walk.row)) ? 800 : 0;
+  const int64_t slices = !wide && !walk.row && p.slices > 1 && operands > 1 ? 1000 : 0;
   const int64_t loads = wide && walk.row && !halves ? 1300 : 0;
   const int64_t addresses = wide && !reads_blocks(desc, problem) ? 160 * p.tile_p : 0;
   return p.lanes * (4 * p.tile_p * p.vectors + (halves ? 5 : 4) * blocks +
@@ -120,7 +122,7 @@ int64_t register_bytes(const Point& p, const OpDesc& desc, const TileProblem& pr
           : wide   ? (s.is_deep() ? 800 : 700) + (runs.merged && operands > 0 ? 80 : 0)
                    : 72) *
              p.tile_p +
-         base + rest + loads + addresses;
+         base + rest + slices + loads + addresses;
 }
 
 // A thread has 128 registers.

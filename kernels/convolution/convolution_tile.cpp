@@ -171,7 +171,9 @@ bool fits_registers(const TileShape& p, bool row, bool deep, int operands,
 std::vector<Point> gpu_points(const OpDesc& desc, const TileProblem& problem,
                               const DeviceTraits& traits, Points which) {
   const ConvShape& s = problem.shape;
-  const bool row = walk_pixels(desc, problem).row;
+  const PixelWalk walk = walk_pixels(desc, problem);
+  // Where registers are wide, positions for the tail alone take as many as those of pixels.
+  const bool row = walk.row && (walk.flat_tail || !has_wide_registers(traits));
   const auto operands =
       static_cast<int>(std::count_if(desc.tail.begin(), desc.tail.end(), [](const PostOp& op) {
         return !op.is_unary() || op.function == "keep";

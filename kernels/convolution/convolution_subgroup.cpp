@@ -133,7 +133,7 @@ int64_t all_register_bytes(const DeviceTraits& traits) {
 std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
                              const DeviceTraits& traits) {
   const ConvShape& s = problem.shape;
-  const bool flat = walk_pixels(desc, problem).row || (!s.is_deep() && s.out[0] == 1);
+  const bool flat = walk_pixels(desc, problem).row || !s.is_deep();
   const bool bytes = takes_bytes(desc), halves = !bytes && has_halves(desc, problem);
   const bool wide = has_wide_registers(traits);
   std::vector<Point> points;

@@ -443,7 +443,7 @@ KernelSpec tile_launch(const char* source, const OpDesc& desc, const TileProblem
   define("SLICES", shape.slices);
   define("ROLLED", traits.is_cpu);
   define("POINTWISE", walk.row);
-  define("DEPTH", !walk.row && (s.kernel[0] > 1 || s.in[0] > 1 || s.out[0] > 1));
+  define("DEPTH", !walk.row && s.is_deep());
   define("FLAT_TAIL", walk.flat_tail);
   spec.arguments = {Argument::input(problem.data, size_of(desc.inputs[problem.data].type))};
   spec.arguments.insert(spec.arguments.end(), constants.begin(), constants.end());

@@ -32,7 +32,8 @@ struct ConvShape {
 
   int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
   int64_t pixels() const { return batch * out[0] * out[1] * out[2]; }
-  bool is_deep() const { return kernel[0] > 1 || in[0] > 1; }  // three spatial dimensions
+  // Three spatial dimensions.
+  bool is_deep() const { return kernel[0] > 1 || in[0] > 1 || out[0] > 1; }
 };
 
 // Upper limit of strides, dilations and pads: far above useful values, far below overflow.

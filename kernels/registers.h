@@ -16,4 +16,10 @@ inline bool has_wide_registers(const DeviceTraits& traits) {
   return traits.sub_groups != 0 && (traits.sub_groups & 8) == 0;
 }
 
+// Whether addresses have 64 bits: where registers are wide, and by newer compilers, which of the others
+// know only those with dot products.
+inline bool has_long_addresses(const DeviceTraits& traits) {
+  return has_wide_registers(traits) || traits.dot != DotProduct::none;
+}
+
 }  // namespace clinfer

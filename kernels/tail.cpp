@@ -106,6 +106,17 @@ std::string reject_kept(const OpDesc& desc, int vector, const TailAxes& axes) {
 
 }  // namespace
 
+int64_t count_operands(const OpDesc& desc) {
+  return std::count_if(desc.tail.begin(), desc.tail.end(),
+                       [](const PostOp& op) { return !op.is_unary(); });
+}
+
+int64_t count_activations(const OpDesc& desc) {
+  return std::count_if(desc.tail.begin(), desc.tail.end(), [&](const PostOp& op) {
+    return !op.is_unary() && desc.constants[static_cast<size_t>(op.operand)].empty();
+  });
+}
+
 std::string reject_tail(const OpDesc& desc, int vector, const TailAxes& axes) {
   const size_t rank = desc.outputs[0].shape.size();
   for (const PostOp& op : desc.tail) {

@@ -17,6 +17,10 @@ struct TailAxes {
   int n = 0, h = 2, w = 3, c = 1;
 };
 
+// The operands of an operation's tail, and those of them that are activations, not constants.
+int64_t count_operands(const OpDesc& desc);
+int64_t count_activations(const OpDesc& desc);
+
 // A tail as source and arguments. `prologue` defines three macros for the kernel source. Without a
 // tail, the first two are empty and TAIL returns v.
 //

@@ -60,18 +60,6 @@ int64_t step_of(const Point& p, int64_t size) {
                       : int64_t{p.reads} * p.lanes;
 }
 
-int64_t count_operands(const OpDesc& desc) {
-  return std::count_if(desc.tail.begin(), desc.tail.end(),
-                       [](const PostOp& op) { return !op.is_unary(); });
-}
-
-// Of a tail.
-bool reads_activations(const OpDesc& desc) {
-  return std::any_of(desc.tail.begin(), desc.tail.end(), [&](const PostOp& op) {
-    return !op.is_unary() && desc.constants[static_cast<size_t>(op.operand)].empty();
-  });
-}
-
 // Bytes of a thread's registers where a message reads all pixels: sums, weights, parts of the pixels,
 // halves as floats as well, copies of start sums, and what the compiler keeps for each lane: its
 // position, where a tail reads, addresses, more of them beside the loops of slices. By what spills
@@ -80,7 +68,7 @@ int64_t gathered_register_bytes(const Point& p, const OpDesc& desc, const TilePr
                                 bool wide) {
   const bool bytes = takes_bytes(desc), row = walk_pixels(desc, problem).row;
   const int64_t own = wide ? (row ? 2900 : 3600) : (row ? 1100 : 1800);
-  const bool has_places = count_operands(desc) > 1 || (!row && reads_activations(desc));
+  const bool has_places = count_operands(desc) > 1 || (!row && count_activations(desc) > 0);
   const int64_t addresses = row || wide ? 0 : p.slices > 1 ? 768 : bytes ? 128 : 0;
   return p.lanes * ((4 * p.tile_p + 4 * kFour + (bytes ? 4 : 0)) * p.vectors +
                     p.reads * kPart * (!bytes && has_halves(desc, problem) ? 2 : 1)) +
@@ -99,8 +87,7 @@ int64_t gathered_register_bytes(const Point& p, const OpDesc& desc, const TilePr
 int64_t register_bytes(const Point& p, const OpDesc& desc, const TileProblem& problem,
                        const DeviceTraits& traits) {
   const bool wide = has_wide_registers(traits);
-  // Newer compilers know only devices with dot products or wide registers.
-  const bool long_addresses = !wide && traits.dot != DotProduct::none;
+  const bool long_addresses = !wide && has_long_addresses(traits);
   const ConvShape& s = problem.shape;
   const PixelWalk walk = walk_pixels(desc, problem);
   const bool bytes = takes_bytes(desc), halves = !bytes && has_halves(desc, problem);
@@ -269,8 +256,6 @@ SubgroupCycles subgroup_cycles(const OpDesc& desc, const TileProblem& problem,
                                const DeviceTraits& traits, const TuningPoint& point) {
   return cycles(desc, problem, Point(point), traits);
 }
-
-bool has_several_operands(const OpDesc& desc) { return count_operands(desc) > 1; }
 
 bool reads_blocks(const OpDesc& desc, const TileProblem& problem) {
   return !has_halves(desc, problem) || input_aligned(desc, problem, 2);

@@ -53,8 +53,6 @@ struct SubgroupCycles {
 SubgroupCycles subgroup_cycles(const OpDesc& desc, const TileProblem& problem,
                                const DeviceTraits& traits, const TuningPoint& point);
 
-// Of its tail: their values take registers.
-bool has_several_operands(const OpDesc& desc);
 // True if the input's blocks can be read at once: halves only at multiples of four bytes.
 bool reads_blocks(const OpDesc& desc, const TileProblem& problem);
 

@@ -144,17 +144,16 @@ double cpu_cost(const TileProblem& problem, const CpuShape& c, const DeviceTrait
 // (tests/kernels/ocloc). It has 128, with one value of 32 bits each: sums, weights, for each pixel
 // what is loaded, its address, and its position unless the pixels are a long row, and where slices
 // add their sums up and apply the tail, its operands; the compiler takes the rest. Before a tail with
-// several operands it loads the sums of all slices at once. Addresses have 64 bits where registers are
-// wide, and by newer compilers, which know devices with dot products only. Where registers are wide,
-// what such a tail and slices of a long row keep varies much. The constants separate the
+// several operands it loads the sums of all slices at once. Where registers are wide, what such a tail
+// and slices of a long row keep varies much. The constants separate the
 // points that spill from those that do not, in the layers of the tests.
 bool fits_registers(const TileShape& p, bool row, bool deep, int operands,
                     const DeviceTraits& traits) {
   const bool wide = has_wide_registers(traits);
   const int sums = p.vector * p.vectors * p.tile_p, weights = p.vector * p.vectors;
-  const int pixel = row    ? (wide                             ? 3
-                              : traits.dot != DotProduct::none ? 7
-                                                               : 5)
+  const int pixel = row    ? (wide                         ? 3
+                              : has_long_addresses(traits) ? 7
+                                                           : 5)
                     : deep ? (wide ? 16 : 12)
                            : 10;
   const int values = sums + (wide ? 3 : 2) * weights + pixel * p.tile_p +

@@ -68,12 +68,6 @@ bool reads_rows(const OpDesc& desc, const TileProblem& problem, const DeviceTrai
          (!takes_bytes(desc) || zero_points(desc)[0] == 0);
 }
 
-// Of its tail.
-bool has_operands(const OpDesc& desc) {
-  return std::any_of(desc.tail.begin(), desc.tail.end(),
-                     [](const PostOp& op) { return !op.is_unary(); });
-}
-
 // Bytes of a thread's registers: sums, rows of the pixels, weights, addresses, those of each lane where
 // the data are no blocks, copies of the sums of bytes, a second one where the rest of a run is a step of
 // its own, what a tail loads for four vectors, or beside the sums of slices, and what else the compiler
@@ -85,12 +79,12 @@ int64_t register_bytes(const Point& p, const OpDesc& desc, const TileProblem& pr
   const int64_t sums = kVector * p.tile_p * p.vectors;
   const int64_t copies = p.tile_p * (7 * kLanes + 10 * p.reads) +
                          (row && runs_of(desc, problem, p).rest() > 0 ? sums + 1024 : 0) +
-                         (p.vectors == 4 && has_several_operands(desc) ? 32 * kVector : 0);
-  const int64_t loaded = p.vectors == 4 && has_operands(desc) ? 2 * kVector : 0;
+                         (p.vectors == 4 && count_operands(desc) > 1 ? 32 * kVector : 0);
+  const int64_t loaded = p.vectors == 4 && count_operands(desc) > 0 ? 2 * kVector : 0;
   const int64_t addresses = reads_blocks(desc, problem) ? 0 : 160 * p.tile_p;
   return sums + 2 * kWords * kVector + int64_t{kRow} * p.tile_p * p.reads + 16 * p.tile_p + 784 +
          loaded + addresses + (bytes ? copies : 0) + (row ? 0 : kPosition * p.tile_p) +
-         (p.slices > 1 ? 128 + (has_operands(desc) ? 220 * p.tile_p : 0) : 0);
+         (p.slices > 1 ? 128 + (count_operands(desc) > 0 ? 220 * p.tile_p : 0) : 0);
 }
 
 constexpr int64_t kAllRegisterBytes = 128 * 64;  // of a thread
@@ -99,9 +93,9 @@ bool fits_registers(const Point& p, const OpDesc& desc, const TileProblem& probl
   if (p.pixels == 1) return register_bytes(p, desc, problem) <= kAllRegisterBytes;
   // By counting: sums, each a register.
   const bool bytes = takes_bytes(desc);
-  const bool half = (bytes && !walk_pixels(desc, problem).row) || has_several_operands(desc);
+  const bool half = (bytes && !walk_pixels(desc, problem).row) || count_operands(desc) > 1;
   // The sums of slices, or an operand beside four blocks of each pixel, are too many.
-  const bool more = p.slices > 1 || (p.reads == 4 && has_operands(desc));
+  const bool more = p.slices > 1 || (p.reads == 4 && count_operands(desc) > 0);
   if (!bytes && more && p.tile_p * p.vectors == 64) return false;
   return p.tile_p * p.vectors <= (bytes ? 32 : 64) / (half ? 2 : 1);
 }

@@ -49,11 +49,8 @@ Point point_for(const OpDesc& desc, const TileProblem& problem, Point point) {
 // tail. Others spill (tests/kernels/ocloc), also where the sums of slices are added for two pixels.
 bool fits_registers(const Point& p, const OpDesc& desc, const TileProblem& problem) {
   if (p.slices > 1 && p.tile_p > 1) return false;
-  const auto activations = std::count_if(desc.tail.begin(), desc.tail.end(), [&](const PostOp& op) {
-    return !op.is_unary() && desc.constants[static_cast<size_t>(op.operand)].empty();
-  });
   const bool merged = runs_of(desc, problem).merged, row = walk_pixels(desc, problem).row;
-  const int64_t most = merged ? 64 : (row ? 96 : 80) - 16 * activations;
+  const int64_t most = merged ? 64 : (row ? 96 : 80) - 16 * count_activations(desc);
   return int64_t{kRows} * p.tile_p * (p.vectors + p.reads) <= std::max<int64_t>(64, most);
 }
 

@@ -206,8 +206,7 @@ std::vector<TuningPoint> pool_tile_space(const OpDesc& desc, const DeviceTraits&
   std::vector<TuningPoint> space =
       row_tile_space(desc.inputs[0].shape[1], traits, {1, 2, 4, 8}, {1, 2, 4, 8});
   if (!has_few_registers(traits)) return space;
-  const auto operands = std::count_if(desc.tail.begin(), desc.tail.end(),
-                                      [](const PostOp& op) { return !op.is_unary(); });
+  const int64_t operands = count_operands(desc);
   const int most = has_wide_registers(traits) ? 4 : 8;  // of pixels
   std::erase_if(space, [&](const TuningPoint& p) {
     return p["TILE_P"] > most || p["VECTOR"] * p["TILE_P"] >= (operands > 1 ? 32 : 64);

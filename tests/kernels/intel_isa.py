@@ -5,7 +5,7 @@
 
 The test program writes the programs of each layer (IntelLayers.* of convolution_subgroup_test.cpp) for the devices that it knows;
 ocloc compiles and disassembles them. OCLOC names the compiler (ocloc; Debian 12: intel-opencl-icd, whose disassembler wants
-a libiga64.so beside its libiga64.so.1; newer ones know mtl, arl-h, lnl and bmg, but neither skl nor icllp). Of each program the innermost
+the libiga64.so of libigc-dev; newer ones know mtl, arl-h, lnl and bmg, but neither skl nor icllp). Of each program the innermost
 loop with the most multiply-adds counts.
 
 slots: an instruction takes one for each register's width of its result (32 bytes, 64 on pvc, lnl and bmg), and at least one; a matrix
@@ -140,7 +140,7 @@ def main():
               "| --- | --- | --- | --- | --- | --- | --- | --- |")
         with tempfile.TemporaryDirectory() as folder:
             subprocess.run([arguments.test, "--gtest_brief=1", f"--gtest_filter=IntelLayers.{layer}"], stdout=subprocess.DEVNULL,
-                           env={**os.environ, "CLINFER_KERNEL_SOURCES": folder}, check=False)
+                           env={**os.environ, "CLINFER_KERNEL_SOURCES": folder}, check=True)
             for device in arguments.devices.split(","):
                 for source in sorted(pathlib.Path(folder, device, "default").glob("*.cl")):
                     print(row(source, arguments.assembly), flush=True)

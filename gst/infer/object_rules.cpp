@@ -34,6 +34,11 @@ std::optional<std::pair<Extent, Extent>> size_in(const char* property, const std
   return std::pair(*width, *height);
 }
 
+// Pixels and shares can be compared only when the picture is known.
+bool is_above(const Extent& a, const Extent& b) {
+  return a.is_share == b.is_share && a.value > b.value;
+}
+
 std::string name_of(const Detection& detection, const std::vector<std::string>& labels) {
   if (!detection.label.empty()) return detection.label;
   const auto id = static_cast<size_t>(detection.label_id);
@@ -129,6 +134,11 @@ ObjectRules::ObjectRules(const Settings& settings) : classes_(parse_labels(setti
     }
   least_ = size_in("min-size", settings.min_size);
   most_ = size_in("max-size", settings.max_size);
+  if (least_ && most_ &&
+      (is_above(least_->first, most_->first) || is_above(least_->second, most_->second)))
+    throw Error{ErrorCode::bad_argument, "min-size=" + settings.min_size +
+                                             " is above max-size=" + settings.max_size +
+                                             ": no object would be kept; change one of them"};
   if (!settings.regions.empty())
     for (const std::string& part : split(settings.regions, ';')) {
       if (part.empty()) continue;

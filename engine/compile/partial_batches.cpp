@@ -8,6 +8,29 @@
 
 namespace clinfer {
 
+namespace {
+
+// Whether the data of some images lie as those of the whole batch do, with all images.
+bool lie_alike(const TensorDesc& some, const TensorDesc& all) {
+  bool alike =
+      some.type == all.type && some.offset == all.offset && some.shape.size() == all.shape.size();
+  for (size_t d = 0; alike && d < some.shape.size(); ++d)
+    alike = (d == 0 || some.shape[d] == all.shape[d]) &&
+            (some.shape[d] == 1 || some.strides[d] == all.strides[d]);
+  return alike;
+}
+
+// Whether the operations differ in the number of images alone. A family that can compute the whole
+// batch can compute some of it then; it may refuse to since another is faster for so few.
+bool differ_in_images(const OpDesc& some, const OpDesc& all) {
+  return std::equal(some.inputs.begin(), some.inputs.end(), all.inputs.begin(), all.inputs.end(),
+                    lie_alike) &&
+         std::equal(some.outputs.begin(), some.outputs.end(), all.outputs.begin(),
+                    all.outputs.end(), lie_alike);
+}
+
+}  // namespace
+
 // Half the batch, a quarter, ..., one image.
 void ModelCompiler::add_partial_batches(HostWeights& weights, const Progress& progress) {
   std::vector<int64_t> sizes;
@@ -38,9 +61,9 @@ void ModelCompiler::add_partial_batches(HostWeights& weights, const Progress& pr
   network_->make_streams(network_->stream_count());
 }
 
-// Nothing where an image would not lie where a whole batch has it, or not get the same bits.
+// Nothing where an image would not lie where a whole batch has it, or needs a kernel of another family.
 std::optional<SizedPlan> ModelCompiler::plan_partial_batch(int64_t images) const try {
-  // The kernels of the whole batch: they are built, and an image gets the same bits by them.
+  // The kernels of the whole batch, where they can: they are built, and an image gets the same bits.
   // A copy has the name of what it copies.
   std::map<std::pair<std::string, std::string>, const Step*> steps;
   for (const Step& step : network_->whole.plan.steps)
@@ -51,10 +74,14 @@ std::optional<SizedPlan> ModelCompiler::plan_partial_batch(int64_t images) const
     if (found == steps.end())  // moves data that a whole batch has in place
       return KernelChoice{families.front(), families.front()->heuristic(desc, network_->traits)};
     const Step& step = *found->second;
-    if (std::count(families.begin(), families.end(), step.family)) {
+    const bool accepts = std::count(families.begin(), families.end(), step.family) != 0;
+    if (accepts || (step.family != nullptr && differ_in_images(desc, step.desc))) {
       const std::vector<TuningPoint> space = step.family->space(desc, network_->traits);
       if (std::count(space.begin(), space.end(), step.point))
         return KernelChoice{step.family, step.point};
+      // Such as vectors along the images: without them rounding may differ, but the whole batch
+      // would take several times as long.
+      if (accepts) return KernelChoice{step.family, step.family->heuristic(desc, network_->traits)};
     }
     throw Error(ErrorCode::unsupported, desc.name + " has another kernel in a part of the batch");
   };
@@ -63,11 +90,7 @@ std::optional<SizedPlan> ModelCompiler::plan_partial_batch(int64_t images) const
   for (size_t i = 0; i < sized.plan.graph->parameters.size(); ++i) {
     const TensorDesc& some = sized.plan.graph->parameters[i]->outputs[0].desc;
     const TensorDesc& all = network_->whole.plan.graph->parameters[i]->outputs[0].desc;
-    bool same = some.type == all.type && some.offset == all.offset;
-    for (size_t d = 0; d < some.shape.size(); ++d)
-      same &= (d == 0 || some.shape[d] == all.shape[d]) &&
-              (some.shape[d] == 1 || some.strides[d] == all.strides[d]);
-    if (!same) return {};
+    if (!lie_alike(some, all)) return {};
   }
   plan_memory(sized.plan, &network_->whole.plan);
   return sized;

@@ -262,6 +262,35 @@ TEST(Requests, PartOfABatchGivesTheSameBitsForLess) {
   EXPECT_TRUE(cheaper()) << best[1] << ", " << best[4] << ", " << best[8] << " s for 1, 4, 8";
 }
 
+// Two classes: eight images are a vector of SoftMax's kernel, which fewer do not fill.
+TEST(Requests, PartOfABatchMayNeedAnotherPoint) {
+  constexpr const char* kShares = R"(<net name="shares" version="11"><layers>
+<layer id="0" name="in" type="Parameter" version="opset1"><data element_type="f32" shape="1,2"/>
+ <output><port id="0" precision="FP32"><dim>1</dim><dim>2</dim></port></output></layer>
+<layer id="1" name="share" type="SoftMax" version="opset1"><data axis="1"/>
+ <input><port id="0"><dim>1</dim><dim>2</dim></port></input>
+ <output><port id="1" precision="FP32"><dim>1</dim><dim>2</dim></port></output></layer>
+<layer id="2" name="out" type="Result" version="opset1"><input><port id="0"><dim>1</dim><dim>2</dim></port></input></layer>
+</layers><edges><edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>
+<edge from-layer="1" from-port="1" to-layer="2" to-port="0"/></edges></net>)";
+  const TemporaryFolder folder;
+  folder.write("shares.bin", "");
+  Config config;
+  config.batch = 8;
+  config.partial_batches = true;
+  const auto compiled =
+      CompiledModel::compile(Model::read(folder.write("shares.xml", kShares)), config);
+  const auto request = compiled->create_request();
+  const std::vector<float> whole = infer(*request, test::random_tensor({8, 2}, -2, 2, 3));
+  for (const size_t images : {1u, 2u, 4u, 8u, 1u}) {
+    request->start(images);
+    request->wait();
+    const std::vector<float> part = request->output(0).to_floats();
+    ASSERT_EQ(part.size(), 2 * images);
+    for (size_t i = 0; i < part.size(); ++i) EXPECT_NEAR(part[i], whole[i], 1e-6) << images;
+  }
+}
+
 // Measures this thread only: on a CPU the device's own threads are busy meanwhile. Of another device
 // wait() asks again and again when the inference should be over, for some milliseconds at most, since
 // drivers call back later than that; with a low throttle it sleeps there, too.

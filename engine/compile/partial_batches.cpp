@@ -61,7 +61,7 @@ void ModelCompiler::add_partial_batches(HostWeights& weights, const Progress& pr
   network_->make_streams(network_->stream_count());
 }
 
-// Nothing where an image would not lie where a whole batch has it, or needs a kernel of another family.
+// Nothing where an image would not lie where a whole batch has it, or a layer needs another family.
 std::optional<SizedPlan> ModelCompiler::plan_partial_batch(int64_t images) const try {
   // The kernels of the whole batch, where they can: they are built, and an image gets the same bits.
   // A copy has the name of what it copies.

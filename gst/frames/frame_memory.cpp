@@ -122,8 +122,9 @@ GstMemory* copy(GstMemory* memory, gssize offset, gssize size) {
   return plain;
 }
 
+// Allocators of elements need not name their type of memory (shmsink's does not).
 bool is_plain(GstAllocator* allocator) {
-  return allocator == nullptr || std::strcmp(allocator->mem_type, GST_ALLOCATOR_SYSMEM) == 0;
+  return allocator == nullptr || g_strcmp0(allocator->mem_type, GST_ALLOCATOR_SYSMEM) == 0;
 }
 
 }  // namespace

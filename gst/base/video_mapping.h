@@ -3,17 +3,16 @@
 
 #include <gst/video/video.h>
 
-#include "kernels/base/error.h"
+#include "gst/base/unreadable_frame.h"
 
 namespace clinfer {
 
 class VideoMapping {
  public:
-  // Throws Error{bad_argument} with `failure` as its text.
+  // Throws UnreadableFrame with `failure` as its text.
   VideoMapping(GstBuffer* buffer, const GstVideoInfo& info, GstMapFlags flags,
                const char* failure) {
-    if (!gst_video_frame_map(&frame_, &info, buffer, flags))
-      throw Error{ErrorCode::bad_argument, failure};
+    if (!gst_video_frame_map(&frame_, &info, buffer, flags)) throw UnreadableFrame(failure);
   }
   ~VideoMapping() { gst_video_frame_unmap(&frame_); }
   VideoMapping(const VideoMapping&) = delete;

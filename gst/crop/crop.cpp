@@ -12,6 +12,7 @@
 #include "gst/base/handle.h"
 #include "gst/base/instance.h"
 #include "gst/base/log.h"
+#include "gst/base/unreadable_frame.h"
 #include "gst/base/video_mapping.h"
 #include "gst/crop/cutter.h"
 #include "gst/frames/mapped_frame.h"
@@ -39,6 +40,7 @@ struct CropState {
   clinfer::LostProperties lost;
   GstVideoInfo info;
   GstVideoInfo sent;  // what the caps downstream say
+  clinfer::UnreadableFrames unreadable;
 };
 
 }  // namespace
@@ -150,6 +152,13 @@ void describe(GstBuffer* buffer, const clinfer::RegionView& region, const Rect& 
   if (region.track_id) gst_structure_set(s, "id", G_TYPE_UINT64, *region.track_id, nullptr);
 }
 
+// Downstream goes on in time though no region comes.
+void push_gap(GstClcrop* self, GstBuffer* buffer) {
+  if (GST_BUFFER_PTS_IS_VALID(buffer))
+    gst_pad_push_event(self->src,
+                       gst_event_new_gap(GST_BUFFER_PTS(buffer), GST_BUFFER_DURATION(buffer)));
+}
+
 GstFlowReturn push_region(GstClcrop* self, GstBuffer* from, GstVideoFrame& frame,
                           const clinfer::RegionView& region, const CropSettings& settings,
                           const Rect& visible) {
@@ -172,6 +181,30 @@ GstFlowReturn push_region(GstClcrop* self, GstBuffer* from, GstVideoFrame& frame
   return gst_pad_push(self->src, buffer.release());
 }
 
+GstFlowReturn push_regions(GstClcrop* self, GstBuffer* buffer) {
+  CropState& state = Class::state(self);
+  const CropSettings settings = Class::settings(self);
+  const Rect visible = clinfer::visible_part(GST_VIDEO_INFO_WIDTH(&state.info),
+                                             GST_VIDEO_INFO_HEIGHT(&state.info), buffer);
+  const std::vector<std::string> labels = clinfer::parse_labels(settings.object_class);
+  auto regions = clinfer::read_regions(buffer, visible.width, visible.height);
+  std::erase_if(regions, [&](const auto& region) { return !clinfer::is_among(region, labels); });
+  if (regions.empty()) {
+    push_gap(self, buffer);
+    return GST_FLOW_OK;
+  }
+  clinfer::check_meta(buffer, state.info);
+  clinfer::VideoMapping mapping(buffer, state.info, GST_MAP_READ, "a frame cannot be mapped");
+  GstVideoFrame& frame = *mapping.frame();
+  clinfer::check_frame_memory(frame, buffer);
+  state.unreadable.count_readable();
+  for (const clinfer::RegionView& region : regions)
+    if (const GstFlowReturn flow = push_region(self, buffer, frame, region, settings, visible);
+        flow != GST_FLOW_OK)
+      return flow;
+  return GST_FLOW_OK;
+}
+
 GstFlowReturn chain(GstPad*, GstObject* parent, GstBuffer* given) {
   clinfer::Handle<GstBuffer> buffer(given);
   return clinfer::guard(GST_ELEMENT(parent), GST_FLOW_ERROR, [&]() -> GstFlowReturn {
@@ -185,29 +218,13 @@ GstFlowReturn chain(GstPad*, GstObject* parent, GstBuffer* given) {
       gst_event_parse_segment(event.get(), &segment);
       clinfer::sync_controllers(GST_ELEMENT(self), *segment, buffer.get());
     }
-    const CropSettings settings = Class::settings(self);
-    const Rect visible = clinfer::visible_part(GST_VIDEO_INFO_WIDTH(&state.info),
-                                               GST_VIDEO_INFO_HEIGHT(&state.info), buffer.get());
-    const std::vector<std::string> labels = clinfer::parse_labels(settings.object_class);
-    auto regions = clinfer::read_regions(buffer.get(), visible.width, visible.height);
-    std::erase_if(regions, [&](const auto& region) { return !clinfer::is_among(region, labels); });
-    if (regions.empty()) {
-      if (GST_BUFFER_PTS_IS_VALID(buffer.get()))
-        gst_pad_push_event(self->src, gst_event_new_gap(GST_BUFFER_PTS(buffer.get()),
-                                                        GST_BUFFER_DURATION(buffer.get())));
+    try {
+      return push_regions(self, buffer.get());
+    } catch (const clinfer::UnreadableFrame& frame) {
+      state.unreadable.lose(GST_ELEMENT(self), frame);
+      push_gap(self, buffer.get());
       return GST_FLOW_OK;
     }
-    clinfer::check_meta(buffer.get(), state.info);
-    clinfer::VideoMapping mapping(buffer.get(), state.info, GST_MAP_READ,
-                                  "a frame cannot be mapped");
-    GstVideoFrame& frame = *mapping.frame();
-    clinfer::check_frame_memory(frame, buffer.get());
-    for (const clinfer::RegionView& region : regions)
-      if (const GstFlowReturn flow =
-              push_region(self, buffer.get(), frame, region, settings, visible);
-          flow != GST_FLOW_OK)
-        return flow;
-    return GST_FLOW_OK;
   });
 }
 

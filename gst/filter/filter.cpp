@@ -12,6 +12,7 @@
 #include "gst/base/handle.h"
 #include "gst/base/instance.h"
 #include "gst/base/log.h"
+#include "gst/base/unreadable_frame.h"
 #include "gst/base/video_mapping.h"
 #include "gst/filter/picture_model.h"
 #include "gst/frames/mapped_frame.h"
@@ -34,6 +35,7 @@ struct FilterState {
   // Used by the streaming thread only:
   std::unique_ptr<clinfer::PictureModel> model;
   GstVideoInfo in, out;
+  clinfer::UnreadableFrames unreadable;
   // Set by a state change, which waits for the streaming thread:
   std::atomic<bool> stopping{false};
 };
@@ -295,11 +297,17 @@ GstFlowReturn transform_frame(GstBaseTransform* transform, GstBuffer* in, GstBuf
   return guard_unless_stopping(transform, GST_FLOW_ERROR, GST_FLOW_FLUSHING, [&] {
     FilterState& state = Class::state(transform);
     if (state.model->take_newest()) tell_who_computes(transform, *state.model);
-    const clinfer::MappedFrame mapped(in, state.in);
-    clinfer::VideoMapping to(out, state.out, GST_MAP_WRITE, "a picture cannot be mapped");
-    state.model->run(mapped.frame(),
-                     static_cast<uint8_t*>(GST_VIDEO_FRAME_PLANE_DATA(to.frame(), 0)),
-                     GST_VIDEO_FRAME_PLANE_STRIDE(to.frame(), 0), [&] { return !state.stopping; });
+    try {
+      const clinfer::MappedFrame mapped(in, state.in);
+      state.unreadable.count_readable();
+      clinfer::VideoMapping to(out, state.out, GST_MAP_WRITE, "a picture cannot be mapped");
+      state.model->run(
+          mapped.frame(), static_cast<uint8_t*>(GST_VIDEO_FRAME_PLANE_DATA(to.frame(), 0)),
+          GST_VIDEO_FRAME_PLANE_STRIDE(to.frame(), 0), [&] { return !state.stopping; });
+    } catch (const clinfer::UnreadableFrame& frame) {
+      state.unreadable.lose(GST_ELEMENT(transform), frame);
+      return GST_BASE_TRANSFORM_FLOW_DROPPED;
+    }
     tell(transform, *state.model);
     return GST_FLOW_OK;
   });

@@ -20,7 +20,7 @@ namespace clinfer {
 class FrameInput {
  public:
   // Maps the buffer; `model` fetches it from there if it lies in its frame memory. Throws
-  // Error{bad_argument} as MappedFrame does.
+  // UnreadableFrame as MappedFrame does.
   FrameInput(GstBuffer* buffer, const GstVideoInfo& info, const CompiledModel& model);
   // Imports the buffer's surface for `model`, which compiled for `display`, and maps the buffer
   // only if that fails. Throws Error for frames that cannot be read in either way.

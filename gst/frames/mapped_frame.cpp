@@ -5,7 +5,7 @@
 #include <string>
 
 #include "gst/base/handle.h"
-#include "kernels/base/error.h"
+#include "gst/base/unreadable_frame.h"
 
 namespace clinfer {
 namespace {
@@ -126,9 +126,8 @@ void check_meta(GstBuffer* buffer, const GstVideoInfo& info) {
        meta->height >= static_cast<guint>(GST_VIDEO_INFO_HEIGHT(&info))))
     return;
   const char* format = gst_video_format_to_string(meta->format);
-  throw Error{ErrorCode::bad_argument, "a frame of " + size_text(info) + " has a GstVideoMeta of " +
-                                           format + " " + std::to_string(meta->width) + "x" +
-                                           std::to_string(meta->height)};
+  throw UnreadableFrame("a frame of " + size_text(info) + " has a GstVideoMeta of " + format + " " +
+                        std::to_string(meta->width) + "x" + std::to_string(meta->height));
 }
 
 int component_offset(const GstVideoFormatInfo* format, guint component) {
@@ -154,10 +153,9 @@ void check_frame_memory(const GstVideoFrame& mapped, GstBuffer* buffer) {
     const int64_t end = start + (rows - 1) * stride + row_bytes;
     if (rows < 1 || columns < 1 || stride < row_bytes || start < 0 ||
         end > static_cast<int64_t>(map.size)) {
-      throw Error{ErrorCode::bad_argument,
-                  "a frame of " + size_text(mapped.info) + " with stride " +
-                      std::to_string(stride) + " in plane " + std::to_string(plane) +
-                      " does not fit its memory of " + std::to_string(map.size) + " bytes"};
+      throw UnreadableFrame("a frame of " + size_text(mapped.info) + " with stride " +
+                            std::to_string(stride) + " in plane " + std::to_string(plane) +
+                            " does not fit its memory of " + std::to_string(map.size) + " bytes");
     }
   }
 }
@@ -169,8 +167,8 @@ Rect visible_part(int width, int height, GstBuffer* buffer) {
   const uint64_t bottom = static_cast<uint64_t>(crop->y) + crop->height;
   if (crop->width == 0 || crop->height == 0 || right > static_cast<uint64_t>(width) ||
       bottom > static_cast<uint64_t>(height)) {
-    throw Error{ErrorCode::bad_argument, "the crop rectangle of a frame reaches beyond its " +
-                                             std::to_string(width) + "x" + std::to_string(height)};
+    throw UnreadableFrame("the crop rectangle of a frame reaches beyond its " +
+                          std::to_string(width) + "x" + std::to_string(height));
   }
   return {static_cast<int>(crop->x), static_cast<int>(crop->y), static_cast<int>(crop->width),
           static_cast<int>(crop->height)};
@@ -193,9 +191,8 @@ MappedFrame::MappedFrame(GstBuffer* buffer, const GstVideoInfo& info)
     : frame_(frame_of_info(info)) {
   check_meta(buffer, info);
   if (!gst_video_frame_map(&mapped_, &info, buffer, GST_MAP_READ)) {
-    throw Error{ErrorCode::bad_argument, "a buffer of " +
-                                             std::to_string(gst_buffer_get_size(buffer)) +
-                                             " bytes does not hold a frame of " + size_text(info)};
+    throw UnreadableFrame("a buffer of " + std::to_string(gst_buffer_get_size(buffer)) +
+                          " bytes does not hold a frame of " + size_text(info));
   }
   try {
     frame_.width = GST_VIDEO_FRAME_WIDTH(&mapped_);

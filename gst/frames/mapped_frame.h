@@ -41,7 +41,7 @@ bool is_dmabuf_caps(const GstCaps* caps);
 bool has_feature(const GstCaps* caps, const char* feature);
 bool may_send(GstPad* sink, const char* feature);
 
-// Throw Error{bad_argument} when a buffer's GstVideoMeta contradicts its caps (GStreamer would
+// Throw UnreadableFrame when a buffer's GstVideoMeta contradicts its caps (GStreamer would
 // treat that as a programming error of the element that maps the frame), when a mapped frame's
 // planes reach beyond its memory, and when its crop reaches beyond the frame. Upstream elements
 // wrote these metas, so they are untrusted.
@@ -57,7 +57,7 @@ Frame frame_of_info(const GstVideoInfo& info);
 class MappedFrame {
  public:
   // Strides, offsets and size from the buffer's GstVideoMeta where it has one, else from info;
-  // GstVideoCropMeta narrows the region. Throws Error{bad_argument} when the memory cannot be
+  // GstVideoCropMeta narrows the region. Throws UnreadableFrame when the memory cannot be
   // mapped or does not hold what the metadata say.
   MappedFrame(GstBuffer* buffer, const GstVideoInfo& info);
   ~MappedFrame();

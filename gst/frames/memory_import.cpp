@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <vector>
 
+#include "gst/base/unreadable_frame.h"
 #include "gst/frames/mapped_frame.h"
 #include "gst/frames/memory_data.h"
 
@@ -116,6 +117,9 @@ std::optional<MemoryImporter::Picture> MemoryImporter::import(GstBuffer* buffer,
       whole.region = expected.region = {};
       const std::string wrong = model_->check_memory(picture.planes, whole, expected);
       if (!wrong.empty()) problem_ = "the first frame read wrong: " + wrong;
+    } catch (const UnreadableFrame&) {
+      tested_ = false;  // the next frame is the test
+      throw;
     } catch (const Error& error) {
       problem_ = std::string("the first frame could not be compared: ") + error.what();
     }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gst/base/handle.h"
+#include "gst/base/unreadable_frame.h"
 #include "gst/frames/mapped_frame.h"
 #include "gst/frames/memory_data.h"
 
@@ -194,8 +195,8 @@ std::shared_ptr<const SurfaceDisplay> find_display(GstElement* element, GstPad* 
 
 std::shared_ptr<const SurfaceDisplay> display_of(
     GstBuffer* buffer, const std::shared_ptr<const SurfaceDisplay>& known) {
-  GstVaDisplay* display =
-      gst_buffer_n_memory(buffer) > 0 ? gst_va_buffer_peek_display(buffer) : nullptr;
+  if (gst_buffer_n_memory(buffer) == 0) throw UnreadableFrame("a buffer holds no VA surface");
+  GstVaDisplay* display = gst_va_buffer_peek_display(buffer);
   if (display == nullptr || gst_va_buffer_get_surface(buffer) == VA_INVALID_ID)
     throw Error{ErrorCode::bad_argument,
                 "a buffer that should be a VA surface is none; does the element before allocate "
@@ -205,6 +206,7 @@ std::shared_ptr<const SurfaceDisplay> display_of(
 }
 
 SurfacePicture surface_picture(GstBuffer* buffer, const GstVideoInfo& info) {
+  if (gst_buffer_n_memory(buffer) == 0) throw UnreadableFrame("a buffer holds no VA surface");
   if (GST_BUFFER_FLAG_IS_SET(buffer, GST_VIDEO_BUFFER_FLAG_INTERLACED))
     throw Error{ErrorCode::unsupported,
                 "interlaced VA surfaces are not read: put a deinterlacer before clinfer"};

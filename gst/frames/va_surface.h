@@ -35,7 +35,8 @@ struct SurfaceDisplay {
 // The display that a neighbour or the application provides as a GstContext, or null.
 std::shared_ptr<const SurfaceDisplay> find_display(GstElement* element, GstPad* sink);
 // The display of the buffer's surface; returns `known` if it is the same one. Throws
-// Error{bad_argument} if the buffer holds no surface, whatever its caps say.
+// Error{bad_argument} if the buffer holds no surface, whatever its caps say; UnreadableFrame if it
+// holds nothing.
 std::shared_ptr<const SurfaceDisplay> display_of(
     GstBuffer* buffer, const std::shared_ptr<const SurfaceDisplay>& known);
 
@@ -43,7 +44,7 @@ std::shared_ptr<const SurfaceDisplay> display_of(
 // OpenCL. Returns "" if both agree, else the reason of the failure.
 std::string test_sharing(const SurfaceDisplay& display, CompiledModel& model, PixelFormat format);
 
-// The picture in a surface: size, crop and colours, without planes. Throws Error{bad_argument} if a
+// The picture in a surface: size, crop and colours, without planes. Throws UnreadableFrame if a
 // meta contradicts the surface, Error{unsupported} for an interlaced frame.
 struct SurfacePicture {
   Frame frame;

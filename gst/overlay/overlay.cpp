@@ -15,6 +15,7 @@
 #include "gst/base/instance.h"
 #include "gst/base/log.h"
 #include "gst/base/transforms.h"
+#include "gst/base/unreadable_frame.h"
 #include "gst/base/video_mapping.h"
 #include "gst/frames/mapped_frame.h"
 #include "gst/frames/va_surface.h"
@@ -40,6 +41,7 @@ struct OverlayState {
   std::vector<clinfer::PictureBox> hidden;  // besides objects
   bool draws = false;
   clinfer::HiddenParts hidden_parts;
+  clinfer::UnreadableFrames unreadable;
 };
 
 }  // namespace
@@ -144,6 +146,21 @@ GstFlowReturn prepare_output_buffer(GstBaseTransform* transform, GstBuffer* in, 
   });
 }
 
+void draw(OverlayState& state, const DrawingStyle& style, GstBuffer* buffer) {
+  clinfer::check_meta(buffer, state.info);
+  constexpr auto kFlags = static_cast<GstMapFlags>(
+      GST_MAP_READWRITE | static_cast<int>(GST_VIDEO_FRAME_MAP_FLAG_NO_REF));
+  clinfer::VideoMapping mapping(buffer, state.info, kFlags, "a frame cannot be mapped for drawing");
+  GstVideoFrame& frame = *mapping.frame();
+  clinfer::check_frame_memory(frame, buffer);
+  const clinfer::Rect visible =
+      clinfer::visible_part(GST_VIDEO_FRAME_WIDTH(&frame), GST_VIDEO_FRAME_HEIGHT(&frame), buffer);
+  clinfer::Canvas canvas(&frame, visible.x, visible.y, visible.width, visible.height);
+  for (const clinfer::PictureBox& part : state.hidden)
+    clinfer::hide_part(canvas, part, style.privacy);
+  clinfer::draw_results(canvas, state.frame, style, state.text, state.palette, state.trails);
+}
+
 GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
   return clinfer::guard(GST_ELEMENT(transform), GST_FLOW_ERROR, [&] {
     OverlayState& state = Class::state(transform);
@@ -152,19 +169,14 @@ GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
       state.trails.add({}, style.trail_length);
       return GST_FLOW_OK;
     }
-    clinfer::check_meta(buffer, state.info);
-    constexpr auto kFlags = static_cast<GstMapFlags>(
-        GST_MAP_READWRITE | static_cast<int>(GST_VIDEO_FRAME_MAP_FLAG_NO_REF));
-    clinfer::VideoMapping mapping(buffer, state.info, kFlags,
-                                  "a frame cannot be mapped for drawing");
-    GstVideoFrame& frame = *mapping.frame();
-    clinfer::check_frame_memory(frame, buffer);
-    const clinfer::Rect visible = clinfer::visible_part(GST_VIDEO_FRAME_WIDTH(&frame),
-                                                        GST_VIDEO_FRAME_HEIGHT(&frame), buffer);
-    clinfer::Canvas canvas(&frame, visible.x, visible.y, visible.width, visible.height);
-    for (const clinfer::PictureBox& part : state.hidden)
-      clinfer::hide_part(canvas, part, style.privacy);
-    clinfer::draw_results(canvas, state.frame, style, state.text, state.palette, state.trails);
+    try {
+      draw(state, style, buffer);
+      state.unreadable.count_readable();
+    } catch (const clinfer::UnreadableFrame& frame) {
+      state.unreadable.lose(GST_ELEMENT(transform), frame);
+      // What was to be hidden in it must not be seen by whoever reads it in another way.
+      if (style.privacy != clinfer::Privacy::none) return GST_BASE_TRANSFORM_FLOW_DROPPED;
+    }
     return GST_FLOW_OK;
   });
 }

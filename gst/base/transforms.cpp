@@ -50,4 +50,23 @@ void write_metadata_only(GstBaseTransformClass* transform) {
   transform->prepare_output_buffer = prepare_output_buffer;
 }
 
+FrameTime::Step advance_time(FrameTime& time, GstBaseTransform* transform, GstBuffer* buffer,
+                             const GstVideoInfo& info) {
+  std::optional<uint64_t> stamp;
+  if (GST_BUFFER_PTS_IS_VALID(buffer) && transform->segment.format == GST_FORMAT_TIME) {
+    const guint64 running =
+        gst_segment_to_running_time(&transform->segment, GST_FORMAT_TIME, GST_BUFFER_PTS(buffer));
+    if (GST_CLOCK_TIME_IS_VALID(running)) stamp = running;
+  }
+  const double interval =
+      GST_VIDEO_INFO_FPS_N(&info) > 0
+          ? static_cast<double>(GST_VIDEO_INFO_FPS_D(&info)) / GST_VIDEO_INFO_FPS_N(&info)
+          : 0;
+  FrameTime::Step step = time.advance(stamp, interval);
+  if (!step.problem.empty())
+    GST_ELEMENT_WARNING(transform, STREAM, FORMAT, ("%s", step.problem.c_str()),
+                        ("later jumps are not told again"));
+  return step;
+}
+
 }  // namespace clinfer

@@ -4,6 +4,8 @@
 #include <gst/base/gstbasetransform.h>
 #include <gst/video/video.h>
 
+#include "gst/base/frame_time.h"
+
 namespace clinfer {
 
 // Reads the size of the pictures, and the format where GStreamer's video library knows it.
@@ -16,5 +18,10 @@ void make_no_buffers(GstBaseTransformClass* transform);
 // As make_no_buffers(), for transforms that write metadata only: a shared buffer is copied without
 // its memory.
 void write_metadata_only(GstBaseTransformClass* transform);
+
+// The time since the frame before, by the frame's running time. A stamp that is not believed is told
+// with a warning, once.
+FrameTime::Step advance_time(FrameTime& time, GstBaseTransform* transform, GstBuffer* buffer,
+                             const GstVideoInfo& info);
 
 }  // namespace clinfer

@@ -8,14 +8,16 @@
 namespace clinfer {
 
 // The running time up to which frames would come too late, after one of `timestamp` came `jitter`
-// nanoseconds late: as late again as that one was. A negative jitter is how much too early it was.
+// nanoseconds late: as late again as that one was, but at most a second more: a frame with a wrong time
+// is late by hours. A negative jitter is how much too early it was.
 // The result is a valid time for every event.
 inline GstClockTime earliest_in_time(GstClockTime timestamp, GstClockTimeDiff jitter) {
   if (jitter < 0) {
     const GstClockTime early = GST_CLOCK_TIME_NONE - static_cast<GstClockTime>(jitter) + 1;
     return timestamp - std::min(early, timestamp);
   }
-  const GstClockTime late = 2 * static_cast<GstClockTime>(jitter);
+  const auto by = static_cast<GstClockTime>(jitter);
+  const GstClockTime late = by + std::min<GstClockTime>(by, GST_SECOND);
   constexpr GstClockTime kLast = GST_CLOCK_TIME_NONE - 1;
   return late > kLast - timestamp ? kLast : timestamp + late;
 }

@@ -10,6 +10,7 @@
 #include "gst/base/instance.h"
 #include "gst/base/log.h"
 #include "gst/base/transforms.h"
+#include "gst/base/unreadable_frame.h"
 #include "gst/frames/mapped_frame.h"
 #include "gst/meta/meta.h"
 #include "gst/track/frame_tracker.h"
@@ -29,7 +30,8 @@ struct TrackState {
   GstVideoInfo info;
   clinfer::FrameTracker tracker;
   uint64_t frames = 0, predicted = 0;
-  GstClockTime last = GST_CLOCK_TIME_NONE;  // running time of the frame before
+  clinfer::FrameTime time;
+  clinfer::UnreadableFrames unreadable;
   bool warned = false;
 };
 
@@ -93,7 +95,8 @@ gboolean start(GstBaseTransform* transform) {
     Class::settings(transform);  // throws if one could not be set
     state.tracker = {};
     state.frames = state.predicted = 0;
-    state.last = GST_CLOCK_TIME_NONE;
+    state.time.clear();
+    state.unreadable.clear();
     state.warned = false;
     return TRUE;
   });
@@ -108,27 +111,9 @@ gboolean sink_event(GstBaseTransform* transform, GstEvent* event) {
   if (GST_EVENT_TYPE(event) == GST_EVENT_STREAM_START ||
       GST_EVENT_TYPE(event) == GST_EVENT_FLUSH_STOP) {
     state.tracker.clear();
-    state.last = GST_CLOCK_TIME_NONE;
+    state.time.clear();
   }
   return GST_BASE_TRANSFORM_CLASS(gst_cltrack_parent_class)->sink_event(transform, event);
-}
-
-// Seconds since the frame before: by the frames' times, else by their rate.
-double seconds_since_last(GstBaseTransform* transform, GstBuffer* buffer) {
-  TrackState& state = Class::state(transform);
-  const GstClockTime now =
-      GST_BUFFER_PTS_IS_VALID(buffer) && transform->segment.format == GST_FORMAT_TIME
-          ? gst_segment_to_running_time(&transform->segment, GST_FORMAT_TIME,
-                                        GST_BUFFER_PTS(buffer))
-          : GST_CLOCK_TIME_NONE;
-  const GstClockTime last = std::exchange(state.last, now);
-  if (GST_CLOCK_TIME_IS_VALID(now) && GST_CLOCK_TIME_IS_VALID(last) && now >= last)
-    return static_cast<double>(now - last) / GST_SECOND;
-  constexpr double kUnknown = 1.0 / 25;
-  const GstVideoInfo& info = state.info;
-  return GST_VIDEO_INFO_FPS_N(&info) > 0
-             ? static_cast<double>(GST_VIDEO_INFO_FPS_D(&info)) / GST_VIDEO_INFO_FPS_N(&info)
-             : kUnknown;
 }
 
 void update_stats(GstBaseTransform* transform) {
@@ -140,29 +125,40 @@ void update_stats(GstBaseTransform* transform) {
   state.stats.set(GST_ELEMENT(transform), std::move(stats));
 }
 
+void track(GstBaseTransform* transform, GstBuffer* buffer) {
+  TrackState& state = Class::state(transform);
+  clinfer::sync_controllers(GST_ELEMENT(transform), transform->segment, buffer);
+  const TrackSettings settings = Class::settings(transform);
+  const clinfer::FrameTime::Step step =
+      clinfer::advance_time(state.time, transform, buffer, state.info);
+  const clinfer::Rect visible = clinfer::visible_part(GST_VIDEO_INFO_WIDTH(&state.info),
+                                                      GST_VIDEO_INFO_HEIGHT(&state.info), buffer);
+  if (step.is_hole && step.seconds * 1000 > settings.lost_time) state.tracker.clear();
+  clinfer::FrameResults results(buffer, visible);
+  const auto objects = state.tracker.track(results.view(), settings, step.seconds, visible.width,
+                                           visible.height, GST_BUFFER_PTS(buffer));
+  results.attach(objects);
+  state.unreadable.count_readable();
+  for (const clinfer::TrackedObject& object : objects)
+    if (!object.region) ++state.predicted;
+  constexpr uint64_t kMany = 100;
+  if (state.tracker.ids() == 0 && state.tracker.unsure() >= kMany &&
+      !std::exchange(state.warned, true))
+    GST_ELEMENT_WARNING(transform, STREAM, FORMAT,
+                        ("no object gets an id: the confidence of all is below high-threshold (%g)",
+                         settings.high_threshold),
+                        ("lower high-threshold to the threshold of the network before"));
+}
+
 GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
   return clinfer::guard(GST_ELEMENT(transform), GST_FLOW_ERROR, [&] {
     TrackState& state = Class::state(transform);
-    clinfer::sync_controllers(GST_ELEMENT(transform), transform->segment, buffer);
-    const TrackSettings settings = Class::settings(transform);
-    const clinfer::Rect visible = clinfer::visible_part(GST_VIDEO_INFO_WIDTH(&state.info),
-                                                        GST_VIDEO_INFO_HEIGHT(&state.info), buffer);
-    clinfer::FrameResults results(buffer, visible);
-    const auto objects =
-        state.tracker.track(results.view(), settings, seconds_since_last(transform, buffer),
-                            visible.width, visible.height, GST_BUFFER_PTS(buffer));
-    results.attach(objects);
+    try {
+      track(transform, buffer);
+    } catch (const clinfer::UnreadableFrame& frame) {
+      state.unreadable.lose(GST_ELEMENT(transform), frame);
+    }
     ++state.frames;
-    for (const clinfer::TrackedObject& object : objects)
-      if (!object.region) ++state.predicted;
-    constexpr uint64_t kMany = 100;
-    if (state.tracker.ids() == 0 && state.tracker.unsure() >= kMany &&
-        !std::exchange(state.warned, true))
-      GST_ELEMENT_WARNING(
-          transform, STREAM, FORMAT,
-          ("no object gets an id: the confidence of all is below high-threshold (%g)",
-           settings.high_threshold),
-          ("lower high-threshold to the threshold of the network before"));
     update_stats(transform);
     return GST_FLOW_OK;
   });

@@ -97,6 +97,12 @@ std::vector<ZoneEvent> ZoneCounter::update(double seconds, std::span<const SeenO
         visit(zone, object, known.presence[zone], seconds, dwell, events);
     }
   }
+  for (const ZoneEvent& event : forget(seconds, lost)) events.push_back(event);
+  return events;
+}
+
+std::vector<ZoneEvent> ZoneCounter::forget(double seconds, double lost) {
+  std::vector<ZoneEvent> events;
   for (auto item = known_.begin(); item != known_.end();) {
     auto& [id, known] = *item;
     if (seconds - known.seen <= lost) {

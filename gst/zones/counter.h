@@ -57,6 +57,9 @@ class ZoneCounter {
   // after which there is an event, once a visit; 0: never.
   std::vector<ZoneEvent> update(double seconds, std::span<const SeenObject> objects, double lost,
                                 double dwell);
+  // Objects that were not seen for `lost` seconds leave, those of the next frame included. To be called
+  // where frames were missing: in that time nobody was seen.
+  std::vector<ZoneEvent> forget(double seconds, double lost);
   // Zones that an object is in, by index.
   std::vector<size_t> zones_of(uint64_t id) const;
   bool knows(uint64_t id) const { return known_.count(id) != 0; }

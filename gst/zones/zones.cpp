@@ -13,6 +13,7 @@
 #include "gst/base/instance.h"
 #include "gst/base/log.h"
 #include "gst/base/transforms.h"
+#include "gst/base/unreadable_frame.h"
 #include "gst/frames/mapped_frame.h"
 #include "gst/meta/meta.h"
 #include "gst/zones/rules.h"
@@ -45,7 +46,8 @@ struct ZonesState {
   clinfer::ZoneCounter counter{{}};
   std::map<uint64_t, std::string> labels;  // of the objects in the counter
   double seconds = 0;                      // since the first frame
-  GstClockTime last = GST_CLOCK_TIME_NONE;
+  clinfer::FrameTime time;
+  clinfer::UnreadableFrames unreadable;
   uint64_t untracked = 0;
   bool warned = false, tracked = false;
 };
@@ -113,7 +115,8 @@ gboolean start(GstBaseTransform* transform) {
     state.width = state.height = 0;
     state.labels.clear();
     state.seconds = 0;
-    state.last = GST_CLOCK_TIME_NONE;
+    state.time.clear();
+    state.unreadable.clear();
     state.untracked = 0;
     state.warned = state.tracked = false;
     const clinfer::ObjectLock lock(transform);
@@ -191,18 +194,6 @@ void update_stats(GstBaseTransform* transform, const std::vector<clinfer::ZoneVi
   state.stats.set(GST_ELEMENT(transform), std::move(stats));
 }
 
-// Seconds since the first frame, by the frames' times. They never go back.
-double advance_time(GstBaseTransform* transform, GstBuffer* buffer) {
-  ZonesState& state = Class::state(transform);
-  const GstClockTime now = GST_BUFFER_PTS(buffer), last = std::exchange(state.last, now);
-  const GstVideoInfo& info = state.info;
-  if (GST_CLOCK_TIME_IS_VALID(now) && GST_CLOCK_TIME_IS_VALID(last) && now >= last)
-    state.seconds += static_cast<double>(now - last) / GST_SECOND;
-  else if (GST_VIDEO_INFO_FPS_N(&info) > 0)
-    state.seconds += static_cast<double>(GST_VIDEO_INFO_FPS_D(&info)) / GST_VIDEO_INFO_FPS_N(&info);
-  return state.seconds;
-}
-
 std::vector<clinfer::SeenObject> objects_of(ZonesState& state, const clinfer::FrameView& frame,
                                             const ZonesSettings& settings) {
   const std::vector<std::string> wanted = clinfer::parse_labels(settings.object_class);
@@ -257,52 +248,74 @@ void warn_out_of_reach(GstBaseTransform* transform) {
           ("whole numbers are pixels, numbers with a point are shares"));
 }
 
+// The counts so far, as results and as the property `stats`.
+std::vector<clinfer::ZoneView> zones_so_far(const ZonesState& state) {
+  std::vector<clinfer::ZoneView> views;
+  for (size_t i = 0; i < state.counter.zones().size(); ++i) {
+    const clinfer::Zone& zone = state.counter.zones()[i];
+    const clinfer::ZoneCounts& counts = state.counter.counts()[i];
+    clinfer::ZoneView& view = views.emplace_back();
+    view.name = zone.name;
+    view.is_line = zone.is_line;
+    view.in = counts.in;
+    view.out = counts.out;
+    view.inside = counts.inside;
+    for (const clinfer::Place& place : zone.points)
+      view.points.push_back(
+          {static_cast<float>(place.x / state.width), static_cast<float>(place.y / state.height)});
+  }
+  return views;
+}
+
+void count(GstBaseTransform* transform, GstBuffer* buffer) {
+  ZonesState& state = Class::state(transform);
+  const ZonesSettings settings = Class::settings(transform);
+  const clinfer::FrameTime::Step step =
+      clinfer::advance_time(state.time, transform, buffer, state.info);
+  state.seconds += step.seconds;
+  const clinfer::Rect visible = clinfer::visible_part(GST_VIDEO_INFO_WIDTH(&state.info),
+                                                      GST_VIDEO_INFO_HEIGHT(&state.info), buffer);
+  // A stream that changes its size goes on in the pixels of its first frame, and so do the counts.
+  if (state.width == 0) {
+    state.width = visible.width;
+    state.height = visible.height;
+    state.counter = clinfer::ZoneCounter(state.rules.zones(visible.width, visible.height));
+    warn_out_of_reach(transform);
+  }
+  clinfer::FrameResults results(buffer, visible);
+  const clinfer::FrameView& frame = results.view();
+  const auto objects = objects_of(state, frame, settings);
+  const double lost = settings.lost_time / 1000.0;
+  std::vector<clinfer::ZoneEvent> events;
+  if (step.is_hole) events = state.counter.forget(state.seconds, lost);
+  for (const clinfer::ZoneEvent& event :
+       state.counter.update(state.seconds, objects, lost, settings.dwell_time / 1000.0))
+    events.push_back(event);
+  clinfer::ZoneResult result;
+  for (const clinfer::ZoneEvent& event : events) {
+    result.events.push_back(view_of(state, event));
+    post(transform, result.events.back(), GST_BUFFER_PTS(buffer));
+  }
+  result.zones = zones_so_far(state);
+  for (size_t i = 0; i < frame.regions.size(); ++i)
+    if (frame.regions[i].track_id)
+      for (const size_t zone : state.counter.zones_of(*frame.regions[i].track_id))
+        result.objects[i].push_back(state.counter.zones()[zone].name);
+  results.attach(result);
+  update_stats(transform, result.zones);
+  std::erase_if(state.labels, [&](const auto& label) { return !state.counter.knows(label.first); });
+  warn_without_ids(transform);
+}
+
 GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
   return clinfer::guard(GST_ELEMENT(transform), GST_FLOW_ERROR, [&] {
-    ZonesState& state = Class::state(transform);
-    const ZonesSettings settings = Class::settings(transform);
-    const clinfer::Rect visible = clinfer::visible_part(GST_VIDEO_INFO_WIDTH(&state.info),
-                                                        GST_VIDEO_INFO_HEIGHT(&state.info), buffer);
-    const double seconds = advance_time(transform, buffer);
-    // A stream that changes its size goes on in the pixels of its first frame, and so do the counts.
-    if (state.width == 0) {
-      state.width = visible.width;
-      state.height = visible.height;
-      state.counter = clinfer::ZoneCounter(state.rules.zones(visible.width, visible.height));
-      warn_out_of_reach(transform);
+    clinfer::UnreadableFrames& unreadable = Class::state(transform).unreadable;
+    try {
+      count(transform, buffer);
+      unreadable.count_readable();
+    } catch (const clinfer::UnreadableFrame& frame) {
+      unreadable.lose(GST_ELEMENT(transform), frame);
     }
-    clinfer::FrameResults results(buffer, visible);
-    const clinfer::FrameView& frame = results.view();
-    const auto objects = objects_of(state, frame, settings);
-    const auto events = state.counter.update(seconds, objects, settings.lost_time / 1000.0,
-                                             settings.dwell_time / 1000.0);
-    clinfer::ZoneResult result;
-    for (const clinfer::ZoneEvent& event : events) {
-      result.events.push_back(view_of(state, event));
-      post(transform, result.events.back(), GST_BUFFER_PTS(buffer));
-    }
-    for (size_t i = 0; i < state.counter.zones().size(); ++i) {
-      const clinfer::Zone& zone = state.counter.zones()[i];
-      const clinfer::ZoneCounts& counts = state.counter.counts()[i];
-      clinfer::ZoneView& view = result.zones.emplace_back();
-      view.name = zone.name;
-      view.is_line = zone.is_line;
-      view.in = counts.in;
-      view.out = counts.out;
-      view.inside = counts.inside;
-      for (const clinfer::Place& place : zone.points)
-        view.points.push_back({static_cast<float>(place.x / state.width),
-                               static_cast<float>(place.y / state.height)});
-    }
-    for (size_t i = 0; i < frame.regions.size(); ++i)
-      if (frame.regions[i].track_id)
-        for (const size_t zone : state.counter.zones_of(*frame.regions[i].track_id))
-          result.objects[i].push_back(state.counter.zones()[zone].name);
-    results.attach(result);
-    update_stats(transform, result.zones);
-    std::erase_if(state.labels,
-                  [&](const auto& label) { return !state.counter.knows(label.first); });
-    warn_without_ids(transform);
     return GST_FLOW_OK;
   });
 }

@@ -47,6 +47,18 @@ TEST_F(Track, GivesIdsThatStay) {
   }
 }
 
+// What was there before frames went missing for longer than lost-time is another object now.
+TEST_F(Track, AHoleEndsTracksAndAWrongStampDoesNot) {
+  begin("lost-time=2000");
+  for (int frame = 0; frame < 40; ++frame) {
+    Handle<GstBuffer> buffer = frame_with(frame, {box(100, 50, 140, 120)});
+    if (frame == 10) GST_BUFFER_PTS(buffer.get()) += 36'000 * GST_SECOND;
+    if (frame >= 20) GST_BUFFER_PTS(buffer.get()) += 60 * GST_SECOND;
+    const uint64_t wanted = frame <= 20 ? 1 : 2;
+    ASSERT_EQ(ids_on(push(std::move(buffer)).get()), Ids{wanted}) << frame;
+  }
+}
+
 TEST_F(Track, ReadsRegionsOfOtherElements) {
   begin("min-hits=1");
   for (int frame = 0; frame < 5; ++frame) {

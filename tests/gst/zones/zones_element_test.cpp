@@ -100,6 +100,27 @@ TEST_F(Zones, CountsTrackedObjects) {
   EXPECT_EQ(count("yard", "left"), 1u);
 }
 
+// In the time in which nothing was seen nobody was in the zone, whoever gave the ids.
+TEST_F(Zones, AHoleIsNoTimeInTheZone) {
+  begin("clzones zones=yard:0.0,0.0,1.0,0.0,1.0,1.0,0.0,1.0 dwell-time=5000");
+  std::vector<double> stays;
+  for (int frame = 0; frame < 60; ++frame) {
+    Handle<GstBuffer> buffer = frame_of_size(frame);
+    gst_buffer_add_video_region_of_interest_meta(buffer.get(), "car", 50, 25, 100, 50);
+    FrameResults results(buffer.get(), {0, 0, kFrameWidth, kFrameHeight});
+    results.attach({TrackedObject{7, 0, {}, 0, 0}});
+    if (frame == 10) GST_BUFFER_PTS(buffer.get()) += 36'000 * GST_SECOND;
+    if (frame >= 30) GST_BUFFER_PTS(buffer.get()) += 60 * GST_SECOND;
+    const auto out = push(std::move(buffer));
+    for (const EventView& event : read_frame(out.get(), kFrameWidth, kFrameHeight).events)
+      if (event.seconds) stays.push_back(*event.seconds);
+  }
+  EXPECT_EQ(messages(), (std::vector<std::string>{"enter yard #7 car", "leave yard #7 car",
+                                                  "enter yard #7 car"}));
+  ASSERT_EQ(stays.size(), 1u);
+  EXPECT_NEAR(stays[0], 1.2, 0.1);
+}
+
 TEST_F(Zones, CountsFollowTheFrameThroughAConverter) {
   begin(
       "cltrack ! clzones lines=door:0.0,0.5,1.0,0.5 ! videoscale ! "

@@ -10,21 +10,24 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include "kernels/base/error.h"
 
 namespace clinfer {
 namespace {
 
-// Confirmed bytes at the start of the file from which on it is written anew without them.
-constexpr uint64_t kMostConfirmed = 64u << 20;
+// Confirmed bytes at the start of the file from which on it is written anew without them, if the rest
+// is not more than twice as much.
+constexpr uint64_t kMostConfirmed = 16u << 10;
 constexpr size_t kDigits = 20;
+constexpr int kFlags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
 
 }  // namespace
 
 void Journal::fail(const std::string& what, int code, SourcePlace place) const {
   // Reported as RESOURCE_NO_SPACE_LEFT.
-  if (code == ENOSPC)
+  if (code == ENOSPC || code == EDQUOT)
     throw Error{ErrorCode::out_of_memory, "queue-dir " + folder_ + ": no space left for messages",
                 place};
   throw Error{ErrorCode::io, "queue-dir " + folder_ + ": " + what + ": " + system_reason(code),
@@ -39,18 +42,19 @@ Journal::Journal(const std::string& folder, const std::string& name)
     throw Error{ErrorCode::bad_argument, "queue-dir " + folder + ": " + others +
                                              ", who could forge messages; name a folder that only "
                                              "this user can change"};
-  constexpr int kFlags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
   file_ = Descriptor(open(path_.c_str(), kFlags | O_APPEND, 0600));
   if (!file_) fail(path_ + " cannot be opened", errno);
-  if (flock(file_.get(), LOCK_EX | LOCK_NB) != 0)
+  struct stat facts {
+  }, named{};
+  // Its owner may have put another file there meanwhile.
+  if (flock(file_.get(), LOCK_EX | LOCK_NB) != 0 || fstat(file_.get(), &facts) != 0 ||
+      stat(path_.c_str(), &named) != 0 || facts.st_ino != named.st_ino)
     throw Error{ErrorCode::bad_argument,
                 "queue-dir " + folder +
                     " is in use by another publisher with the same method, address and topic; name "
                     "another folder"};
   position_file_ = Descriptor(open((path_ + ".position").c_str(), kFlags, 0600));
   if (!position_file_) fail(path_ + ".position cannot be opened", errno);
-  struct stat facts {};
-  if (fstat(file_.get(), &facts) != 0) fail(path_ + " cannot be read", errno);
   size_ = static_cast<uint64_t>(facts.st_size);
   char digits[kDigits + 1] = {};
   if (pread(position_file_.get(), digits, kDigits, 0) > 0)
@@ -87,44 +91,101 @@ std::vector<std::pair<std::string, uint64_t>> Journal::read() {
   return lines;
 }
 
+// Half a line would be taken for the beginning of the next one.
+void Journal::cut_half_line() {
+  torn_ = ftruncate(file_.get(), static_cast<off_t>(size_)) != 0;
+  if (torn_) fail(path_ + " cannot be written", errno);
+}
+
 uint64_t Journal::append(const std::string& line) {
-  std::string text = line + "\n";
+  if (torn_) cut_half_line();
+  const std::string text = line + "\n";
   for (size_t at = 0; at < text.size();) {
-    const ssize_t count = ::write(file_.get(), text.data() + at, text.size() - at);
+    const ssize_t count = write_quietly(file_.get(), text.data() + at, text.size() - at);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) {
       const int code = errno;
-      // Half a line would be taken for the beginning of the next one.
-      if (at > 0 && ftruncate(file_.get(), static_cast<off_t>(size_)) != 0)
-        fail(path_ + " cannot be written", errno);
+      if (at > 0) cut_half_line();
       fail(path_ + " cannot be written", code);
     }
     at += static_cast<size_t>(count);
   }
-  return size_ += text.size();
+  size_ += text.size();
+  return removed_ + size_;
 }
 
-void Journal::write_position() {
+void Journal::write_position(uint64_t position) {
   char digits[kDigits + 1];
-  std::snprintf(digits, sizeof digits, "%020llu", static_cast<unsigned long long>(position_));
+  std::snprintf(digits, sizeof digits, "%020llu", static_cast<unsigned long long>(position));
   if (pwrite(position_file_.get(), digits, kDigits, 0) != static_cast<ssize_t>(kDigits))
     fail(path_ + ".position cannot be written", errno);
 }
 
 // The position goes first: a kill in between sends something twice and loses nothing.
 void Journal::start_again() {
-  position_ = 0;
-  write_position();
+  write_position(0);
   if (ftruncate(file_.get(), 0) != 0) fail(path_ + " cannot be emptied", errno);
-  size_ = 0;
+  removed_ += size_;
+  size_ = position_ = 0;
+  torn_ = false;
+}
+
+// What is not confirmed, at the end of another file.
+void Journal::copy_rest(const Descriptor& to) const {
+  std::string part(64u << 10, '\0');
+  for (uint64_t at = position_; at < size_;) {
+    const size_t most = std::min<uint64_t>(part.size(), size_ - at);
+    const ssize_t count = pread(file_.get(), part.data(), most, static_cast<off_t>(at));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) fail(path_ + " cannot be read", count < 0 ? errno : EIO);
+    for (size_t done = 0; done < static_cast<size_t>(count);) {
+      const ssize_t written =
+          write_quietly(to.get(), part.data() + done, static_cast<size_t>(count) - done);
+      if (written < 0 && errno != EINTR) fail(path_ + " cannot be written anew", errno);
+      if (written > 0) done += static_cast<size_t>(written);
+    }
+    at += static_cast<uint64_t>(count);
+  }
+  // The name must not lead to a file that a power cut leaves empty.
+  if (fdatasync(to.get()) != 0) fail(path_ + " cannot be written anew", errno);
+}
+
+// Puts a file with the unconfirmed lines in place of this one.
+void Journal::compact() {
+  const std::string name = path_ + ".new";
+  unlink(name.c_str());  // of a process that was killed here
+  Descriptor fresh(open(name.c_str(), kFlags | O_EXCL | O_APPEND, 0600));
+  if (!fresh) fail(name + " cannot be opened", errno);
+  try {
+    if (flock(fresh.get(), LOCK_EX | LOCK_NB) != 0) fail(name + " cannot be locked", errno);
+    copy_rest(fresh);
+    write_position(0);  // first, as in start_again()
+    if (rename(name.c_str(), path_.c_str()) != 0) {
+      const int code = errno;
+      write_position(position_);
+      fail(path_ + " cannot be replaced", code);
+    }
+  } catch (...) {
+    unlink(name.c_str());
+    not_before_ = 2 * position_;
+    throw;
+  }
+  not_before_ = 0;
+  file_ = std::move(fresh);
+  removed_ += position_;
+  size_ -= position_;
+  position_ = 0;
+  torn_ = false;
 }
 
 void Journal::confirm(uint64_t end) {
-  position_ = end;
-  if (position_ == size_ && size_ >= kMostConfirmed)
+  position_ = end - removed_;
+  if (position_ < std::max(kMostConfirmed, not_before_) || position_ < (size_ - position_) / 2)
+    write_position(position_);
+  else if (position_ == size_)
     start_again();
   else
-    write_position();
+    compact();
 }
 
 MessageQueue::MessageQueue(size_t size, QueuePolicy policy, std::unique_ptr<Journal> journal)
@@ -134,17 +195,40 @@ MessageQueue::MessageQueue(size_t size, QueuePolicy policy, std::unique_ptr<Jour
     entries_.push_back({{++last_, std::make_shared<const std::string>(std::move(line))}, end});
 }
 
+template <typename Use>
+bool MessageQueue::with_journal(Use&& use) {
+  if (journal_ == nullptr) return true;
+  try {
+    use(*journal_);
+    failing_ = false;
+    return true;
+  } catch (const Error& error) {
+    if (!std::exchange(failing_, true))
+      problem_ = std::string(error.what()) +
+                 "; messages are kept in memory only until it can be "
+                 "written";
+    return false;
+  }
+}
+
+std::string MessageQueue::take_problem() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(problem_, {});
+}
+
 bool MessageQueue::push(std::string text) {
   std::unique_lock lock(mutex_);
   if (policy_ == QueuePolicy::block)
     changed_.wait(lock, [&] { return interrupted_ || entries_.size() < limit_; });
   if (interrupted_) return false;
   while (entries_.size() >= limit_) {
-    if (journal_ != nullptr) journal_->confirm(entries_.front().end);
+    if (const uint64_t end = entries_.front().end; end != 0)
+      with_journal([&](Journal& journal) { journal.confirm(end); });
     entries_.pop_front();
     ++dropped_;
   }
-  const uint64_t end = journal_ != nullptr ? journal_->append(text) : 0;
+  uint64_t end = 0;
+  with_journal([&](Journal& journal) { end = journal.append(text); });
   entries_.push_back({{++last_, std::make_shared<const std::string>(std::move(text))}, end});
   changed_.notify_all();
   return true;
@@ -163,10 +247,10 @@ void MessageQueue::confirm(uint64_t number) {
   const std::lock_guard lock(mutex_);
   uint64_t end = 0;
   while (!entries_.empty() && entries_.front().message.number <= number) {
-    end = entries_.front().end;
+    end = std::max(end, entries_.front().end);
     entries_.pop_front();
   }
-  if (journal_ != nullptr && end != 0) journal_->confirm(end);
+  if (end != 0) with_journal([&](Journal& journal) { journal.confirm(end); });
   changed_.notify_all();
 }
 

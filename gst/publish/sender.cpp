@@ -35,6 +35,12 @@ Sender::~Sender() {
   thread_.join();
 }
 
+bool Sender::publish(std::string line) {
+  const bool taken = queue_->push(std::move(line));
+  if (const std::string problem = queue_->take_problem(); !problem.empty()) notice_(problem);
+  return taken;
+}
+
 // False: the sender stops.
 bool Sender::pause(std::chrono::milliseconds time) {
   std::unique_lock lock(mutex_);

@@ -25,7 +25,8 @@ struct SenderStats {
 
 class Sender {
  public:
-  // Called by the sender's thread when the connection to the broker is lost or made again.
+  // Called by the sender's thread when the connection to the broker is lost or made again, and by
+  // that of publish() when the journal cannot be written.
   using Notice = std::function<void(const std::string&)>;
 
   Sender(std::unique_ptr<Broker> broker, std::unique_ptr<MessageQueue> queue, Notice notice);
@@ -35,9 +36,8 @@ class Sender {
   Sender(const Sender&) = delete;
   Sender& operator=(const Sender&) = delete;
 
-  // False: interrupted while the queue was full. Throws Error{io} when the journal cannot be
-  // written.
-  bool publish(std::string line) { return queue_->push(std::move(line)); }
+  // False: interrupted while the queue was full.
+  bool publish(std::string line);
   // Waits until the broker has all, as long as it takes messages now and then; false: it does not,
   // or interrupted.
   bool finish();

@@ -1,9 +1,11 @@
 // The path from clpublish to a broker: the queue, its journal, and the sender, with a broker
 // that fails as the test says. tests/gst/brokers.py has real ones.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -130,6 +132,69 @@ TEST(Journal, SurvivesWhatAKillLeaves) {
     MessageQueue queue(100, QueuePolicy::block, folder.journal());
     EXPECT_EQ(texts(queue.take(9, 0ms)), (Texts{"first", "second", "third"})) << position;
   }
+}
+
+uint64_t lines_in(const std::string& path) {
+  std::ifstream file(path);
+  return static_cast<uint64_t>(
+      std::count(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>(), '\n'));
+}
+
+// The file obeys the queue's size, and after a kill at any time the queue has what is not confirmed.
+TEST(Journal, DoesNotOutgrowTheQueue) {
+  for (const size_t size : {20u, 500u}) {
+    Folder folder;
+    const std::string rest(190, 'x');
+    uint64_t most = 0;
+    for (int run = 0; run < 3; ++run) {
+      MessageQueue queue(size, QueuePolicy::drop_oldest, folder.journal());
+      for (int i = 0; i < 3000; ++i) {
+        ASSERT_TRUE(queue.push(std::to_string(run * 3000 + i) + " " + rest));
+        if (i % 100 == 0) most = std::max(most, lines_in(folder.file()));
+      }
+      EXPECT_EQ(queue.take_problem(), "");
+    }
+    EXPECT_LT(most, size * 3 / 2 + 100);
+    MessageQueue queue(size, QueuePolicy::drop_oldest, folder.journal());
+    const auto left = texts(queue.take(10000, 0ms));
+    ASSERT_EQ(left.size(), size);
+    for (size_t i = 0; i < size; ++i)
+      EXPECT_EQ(left[i], std::to_string(9000 - size + i) + " " + rest) << i;
+    EXPECT_FALSE(std::filesystem::exists(folder.file() + ".new"));
+  }
+}
+
+TEST(Journal, GivesItsPlaceOnTheDiskBack) {
+  Folder folder;
+  MessageQueue queue(1000, QueuePolicy::block, folder.journal());
+  for (uint64_t i = 1; i <= 1000; ++i) {
+    ASSERT_TRUE(queue.push(std::string(1000, 'x')));
+    queue.confirm(i);
+  }
+  EXPECT_LT(std::filesystem::file_size(folder.file()), 20'000u);
+}
+
+// Neither a signal nor an error: the message stays in memory, and it is said once.
+TEST(Journal, ADiskThatIsFullIsSaidOnce) {
+  Folder folder;
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  {
+    MessageQueue queue(1000, QueuePolicy::block, folder.journal());
+    const rlimit small{5000, before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+    for (int i = 0; i < 100; ++i) EXPECT_TRUE(queue.push(std::string(90, 'a'))) << i;
+    EXPECT_NE(queue.take_problem().find("kept in memory only"), std::string::npos);
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+    EXPECT_EQ(queue.size(), 100u);
+    EXPECT_TRUE(queue.push(std::string(90, 'b')));
+    EXPECT_EQ(queue.take_problem(), "") << "it was told already, and is over";
+  }
+  MessageQueue queue(1000, QueuePolicy::block, folder.journal());
+  const auto left = texts(queue.take(1000, 0ms));
+  ASSERT_GT(left.size(), 40u);
+  for (size_t i = 0; i < left.size(); ++i)
+    EXPECT_EQ(left[i], std::string(90, i + 1 < left.size() ? 'a' : 'b')) << "whole lines only";
 }
 
 TEST(Journal, RefusesASecondPublisherAndAFolderOfOthers) {

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <climits>
 #include <ctime>
+#include <optional>
 
 #include "kernels/base/error.h"
 #include "kernels/base/threads.h"
@@ -23,12 +24,58 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kMostWaiting = 1 << 20;  // bytes
 constexpr auto kLook = std::chrono::milliseconds(50);
 constexpr auto kShortWait = std::chrono::milliseconds(1);
+constexpr auto kLookForFile = std::chrono::seconds(1);
 constexpr auto kLastWait = std::chrono::milliseconds(500);  // for a reader, when the element stops
 
 // One lock for all publishers of the process.
 std::mutex& turn_of_standard_output() {
   static std::mutex turn;
   return turn;
+}
+
+bool rotates(const LineFileSettings& settings) {
+  return settings.rotate_size > 0 || settings.rotate_interval.count() > 0;
+}
+
+// Whether a line that lacks its break is whole: an object of JSON up to its last brace.
+bool is_whole_object(std::string_view text) {
+  size_t depth = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      in_string = c != '"';
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '{') {
+      ++depth;
+    } else if (c == '}' && depth > 0 && --depth == 0) {
+      return i + 1 == text.size();
+    }
+  }
+  return false;
+}
+
+// The bytes of a file after its last line break; nothing where it cannot be read.
+std::optional<std::string> last_part(int file) {
+  const Descriptor reader(
+      ::open(("/proc/self/fd/" + std::to_string(file)).c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat facts {};
+  if (!reader || fstat(reader.get(), &facts) != 0) return {};
+  std::string part;
+  for (off_t end = facts.st_size; end > 0;) {
+    char block[4096];
+    const off_t begin = std::max<off_t>(end - static_cast<off_t>(sizeof block), 0);
+    const ssize_t count = pread(reader.get(), block, static_cast<size_t>(end - begin), begin);
+    if (count != end - begin) return {};
+    const std::string_view text(block, static_cast<size_t>(count));
+    const size_t line = text.rfind('\n');
+    part.insert(0, text.substr(line == std::string_view::npos ? 0 : line + 1));
+    if (line != std::string_view::npos) break;
+    end = begin;
+  }
+  return part;
 }
 
 }  // namespace
@@ -88,7 +135,6 @@ void LineFile::take(int file) {
 }
 
 void LineFile::open() {
-  const bool rotates = settings_.rotate_size > 0 || settings_.rotate_interval.count() > 0;
   struct stat facts {};
   if (settings_.path == "-") {
     file_ = STDOUT_FILENO;
@@ -104,15 +150,16 @@ void LineFile::open() {
       is_regular_ = S_ISREG(facts.st_mode);
     }
   }
-  if (rotates && !is_regular_)
+  const bool is_rotated = rotates(settings_);
+  if (is_rotated && !is_regular_)
     throw Error{ErrorCode::bad_argument,
                 "file-path " + settings_.path +
                     " is no regular file, which rotate-size and rotate-interval need"};
-  opened_ = Clock::now();
+  opened_ = looked_ = Clock::now();
   if (!is_regular_) return;
   // A publisher holds a shared lock; one that rotates the file holds an exclusive lock.
   const bool alone = flock(file_, LOCK_EX | LOCK_NB) == 0;
-  if (!alone && (rotates || flock(file_, LOCK_SH | LOCK_NB) != 0)) {
+  if (!alone && (is_rotated || flock(file_, LOCK_SH | LOCK_NB) != 0)) {
     throw Error{ErrorCode::bad_argument,
                 "file-path " + settings_.path +
                     " is being written by another publisher, and a file that is rotated needs one "
@@ -120,7 +167,8 @@ void LineFile::open() {
   }
   if (alone) {
     if (!settings_.append && ftruncate(file_, 0) != 0) fail("cannot be emptied", errno);
-    if (!rotates) flock(file_, LOCK_SH);
+    end_half_line();
+    lock_again();
   } else if (!settings_.append) {
     notice_("file-path " + settings_.path +
             " is being written by another publisher: it is not emptied, and the lines of both are "
@@ -146,14 +194,48 @@ void LineFile::rotate() {
   std::string aside = settings_.path + stamp;
   for (int number = 2; access(aside.c_str(), F_OK) == 0; ++number)
     aside = settings_.path + stamp + "-" + std::to_string(number);
-  if (rename(settings_.path.c_str(), aside.c_str()) != 0) fail("cannot be set aside", errno);
-  const int fresh = ::open(settings_.path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (!is_moved() && rename(settings_.path.c_str(), aside.c_str()) != 0)
+    fail("cannot be set aside", errno);
+  begin_anew();
+}
+
+// Somebody moved or removed the file, as logrotate does.
+bool LineFile::is_moved() const {
+  struct stat named {
+  }, own{};
+  return stat(settings_.path.c_str(), &named) != 0 || fstat(file_, &own) != 0 ||
+         named.st_dev != own.st_dev || named.st_ino != own.st_ino;
+}
+
+void LineFile::begin_anew() {
+  const int fresh =
+      ::open(settings_.path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
   const int code = errno;
   take(fresh);
-  if (file_ < 0) fail("cannot be written", code);
-  flock(file_, LOCK_EX | LOCK_NB);
-  size_ = 0;
-  opened_ = Clock::now();
+  struct stat facts {};
+  if (file_ < 0 || fstat(file_, &facts) != 0) fail("cannot be written", file_ < 0 ? code : errno);
+  if (!S_ISREG(facts.st_mode))
+    throw Error{ErrorCode::bad_argument, "file-path " + settings_.path +
+                                             " was a file, and somebody put something else there"};
+  lock_again();
+  size_ = static_cast<uint64_t>(facts.st_size);
+  opened_ = looked_ = Clock::now();
+}
+
+void LineFile::lock_again() { flock(file_, (rotates(settings_) ? LOCK_EX : LOCK_SH) | LOCK_NB); }
+
+// Half a line, of a full disk or of a process that was killed, would be glued to the next one. For a
+// file that nobody else writes.
+void LineFile::end_half_line() {
+  const std::optional<std::string> part = last_part(file_);
+  if (!part || part->empty()) return;
+  struct stat facts {};
+  if (part->front() != '{' || is_whole_object(*part)) {
+    if (write_quietly(file_, "\n", 1) != 1) fail("cannot be written", errno);
+  } else if (fstat(file_, &facts) == 0 &&
+             ftruncate(file_, facts.st_size - static_cast<off_t>(part->size())) == 0) {
+    notice_("file-path " + settings_.path + " ended in half a line, which is cut off");
+  }
 }
 
 // Until a pipe takes more. False: interrupted.
@@ -235,9 +317,14 @@ bool LineFile::write_waiting(std::unique_lock<std::mutex>& lock) {
     } else if (errno != EINTR && errno != EAGAIN) {
       const int code = errno;
       waiting_.clear();
+      if (is_regular_ && flock(file_, LOCK_EX | LOCK_NB) == 0) {
+        end_half_line();
+        lock_again();
+      }
       if (code == EPIPE) fail("has no reader any more", code);
       // Reported as RESOURCE_NO_SPACE_LEFT.
-      if (code == ENOSPC) throw Error{ErrorCode::out_of_memory, "no space left for the results"};
+      if (code == ENOSPC || code == EDQUOT)
+        throw Error{ErrorCode::out_of_memory, "no space left for the results"};
       fail("cannot be written", code);
     }
   }
@@ -255,6 +342,13 @@ bool LineFile::write(std::string_view line) {
     const bool old = settings_.rotate_interval.count() > 0 &&
                      Clock::now() - opened_ >= settings_.rotate_interval;
     if ((large || old) && write_out(lock) && size_ > 0) rotate();
+    if (Clock::now() - looked_ >= kLookForFile) {
+      looked_ = Clock::now();
+      if (is_moved() && write_out(lock)) {
+        begin_anew();
+        notice_("file-path " + settings_.path + " was moved or removed: a new file is begun");
+      }
+    }
   }
   if (waiting_.empty()) first_waiting_ = Clock::now();
   // A line goes in whole or not at all, also where memory ends.

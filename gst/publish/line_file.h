@@ -1,6 +1,6 @@
-// Lines appended to a file, a FIFO or standard output: whole lines even if others write there, too;
-// rotated when wanted; without a signal when a reader leaves and without a wait that cannot be
-// interrupted.
+// Lines appended to a file, a FIFO or standard output: whole lines even if others write there, too, and
+// after a full disk; rotated when wanted; begun anew where somebody moved or removed the file; without a
+// signal when a reader leaves and without a wait that cannot be interrupted.
 #pragma once
 
 #include <sys/types.h>
@@ -42,8 +42,9 @@ class LineFile {
   LineFile(const LineFile&) = delete;
   LineFile& operator=(const LineFile&) = delete;
 
-  // Adds a line (without its break). False: interrupted, the line waits for the next call. Throws
-  // Error{io} when it cannot be written, or lines before it that were waiting could not.
+  // Adds a line (without its break): JSON. False: interrupted, the line waits for the next call. Throws
+  // Error{io} when it cannot be written, or lines before it that were waiting could not; a regular file
+  // ends in a whole line then.
   bool write(std::string_view line);
   // Writes what waits. False: interrupted.
   bool flush();
@@ -56,6 +57,10 @@ class LineFile {
   void take(int file);  // owns it from now on
   bool open_fifo();
   void rotate();
+  void begin_anew();
+  bool is_moved() const;
+  void end_half_line();
+  void lock_again();
   bool write_out(std::unique_lock<std::mutex>& lock);
   void write_last(std::unique_lock<std::mutex>& lock);
   size_t lines_waiting() const;
@@ -78,7 +83,7 @@ class LineFile {
   Descriptor opened_file_;
   bool is_regular_ = false, is_fifo_ = false;
   uint64_t size_ = 0;
-  std::chrono::steady_clock::time_point opened_, first_waiting_;
+  std::chrono::steady_clock::time_point opened_, first_waiting_, looked_;
   std::string waiting_;
   std::exception_ptr problem_;  // of a flush that no caller waited for
   size_t untold_ = 0;           // lines that it lost, until a caller got the problem

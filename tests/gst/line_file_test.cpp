@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -152,6 +153,73 @@ TEST_F(LineFiles, AreSetAsideByTime) {
   std::this_thread::sleep_for(1100ms);
   EXPECT_TRUE(file.write("c"));
   EXPECT_EQ(lines_of(path_), (std::vector<std::string>{"c"}));
+}
+
+// As logrotate and people do, with and without a rotation of our own.
+TEST_F(LineFiles, ThatAreMovedOrRemovedBeginAnew) {
+  for (const bool rotated : {false, true})
+    for (const bool moved : {false, true}) {
+      fs::remove_all(folder_);
+      fs::create_directories(folder_);
+      notices_.clear();
+      LineFileSettings s = settings();
+      if (rotated) s.rotate_interval = 1s;
+      LineFile file(s, notice());
+      EXPECT_TRUE(file.write("a"));
+      if (moved)
+        fs::rename(path_, folder_ + "/old");
+      else
+        fs::remove(path_);
+      std::this_thread::sleep_for(1100ms);
+      EXPECT_TRUE(file.write("b"));
+      EXPECT_TRUE(file.write("c"));
+      EXPECT_EQ(lines_of(path_), (std::vector<std::string>{"b", "c"})) << rotated << moved;
+      if (moved) {
+        EXPECT_EQ(lines_of(folder_ + "/old"), (std::vector<std::string>{"a"}));
+      }
+      EXPECT_EQ(notices_.find("was moved or removed") != std::string::npos, !rotated) << notices_;
+    }
+}
+
+TEST_F(LineFiles, HalfALineIsMendedBeforeAppending) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"{\"a\":1}\n{\"b\":", "{\"a\":1}\n"},
+      {"{\"a\":\"}", ""},
+      {"{\"a\":\"{\\\"\"}", "{\"a\":\"{\\\"\"}\n"},
+      {"{\"a\":{}}\n{\"b\":{}}", "{\"a\":{}}\n{\"b\":{}}\n"},
+      {"a note", "a note\n"},
+      {"", ""},
+      {"{\"a\":1}\n{\"b\":\"" + std::string(10000, 'x'), "{\"a\":1}\n"}};
+  for (const auto& [before, kept] : cases) {
+    std::ofstream(path_, std::ios::trunc) << before;
+    LineFileSettings s = settings();
+    s.append = true;
+    {
+      LineFile file(s, notice());
+      EXPECT_TRUE(file.write("{}"));
+    }
+    std::ifstream file(path_);
+    EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), kept + "{}\n") << before;
+  }
+}
+
+TEST_F(LineFiles, AFullDiskLeavesWholeLines) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  {
+    LineFile file(settings(), notice());
+    const rlimit small{1000, before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+    int good = 0;
+    try {
+      while (good < 100 && file.write("{\"n\":\"" + std::string(63, 'x') + "\"}")) ++good;
+      ADD_FAILURE() << "nothing was full";
+    } catch (const Error&) {
+    }
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+    EXPECT_EQ(good, 13);
+  }
+  EXPECT_EQ(fs::file_size(path_), 13u * 72);
 }
 
 TEST_F(LineFiles, ThatAreRotatedHaveOneWriter) {

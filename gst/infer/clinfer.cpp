@@ -93,6 +93,10 @@ GstStateChangeReturn change_state(GstElement* object, GstStateChange transition)
   const GstStateChangeReturn result =
       GST_ELEMENT_CLASS(gst_clinfer_parent_class)->change_state(object, transition);
   const bool failed = result == GST_STATE_CHANGE_FAILURE;
+  if (transition == GST_STATE_CHANGE_PAUSED_TO_PLAYING && !failed)
+    guard(object, [&] { element_of(object).play(true); });
+  if (transition == GST_STATE_CHANGE_PLAYING_TO_PAUSED)
+    guard(object, [&] { element_of(object).play(false); });
   if (transition == GST_STATE_CHANGE_PAUSED_TO_READY ||
       (transition == GST_STATE_CHANGE_READY_TO_PAUSED && failed))
     ok(&Element::finish);

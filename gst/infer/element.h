@@ -22,6 +22,7 @@
 
 #include "gst/base/guard.h"
 #include "gst/base/handle.h"
+#include "gst/base/unreadable_frame.h"
 #include "gst/frames/cuda_memory.h"
 #include "gst/frames/frame_input.h"
 #include "gst/infer/clip.h"
@@ -31,6 +32,7 @@
 #include "gst/infer/properties.h"
 #include "gst/infer/settings.h"
 #include "gst/infer/statistics.h"
+#include "gst/infer/ticker.h"
 #include "gst/infer/track_results.h"
 #include "gst/infer/width_buckets.h"
 #include "gst/meta/meta.h"
@@ -83,6 +85,9 @@ class Element final : public Readings {
   void prepare();  // READY to PAUSED: starts compiling
   void finish();   // PAUSED to READY, pads inactive: stops compiling, waits for what is in flight
   void close();    // READY to NULL: releases everything
+  void play(bool plays);  // PAUSED to PLAYING, and back: messages come while it plays
+  void post_stats();
+  void look_for_frames();  // says when the source is frozen
 
   // Pads.
   void activate(bool sink, bool active);
@@ -143,6 +148,7 @@ class Element final : public Readings {
     GstFlowReturn fine = GST_FLOW_OK;
     flow_.compare_exchange_strong(fine, GST_FLOW_ERROR);
   }
+  void start_tickers();
   void start_flush();
   void stop_flush();
   void start_task();
@@ -171,6 +177,17 @@ class Element final : public Readings {
   bool goes_on_without(const Job& job, const std::exception& error);
   bool add_to_clip(GstBuffer* buffer, const Session& session, const Settings& settings);
   bool submit(Job& job, const Settings& settings, bool waits);
+  // False for a frame that cannot be read: it goes on without inference.
+  template <typename Read>
+  bool reads(Read&& read) {
+    try {
+      read();
+      return true;
+    } catch (const UnreadableFrame& frame) {
+      unreadable_.lose(self_, frame);
+      return false;
+    }
+  }
   void flush_partial_batch();
   std::unique_ptr<FrameInput> make_input(Job& job, SharedModel& shared);
   std::unique_ptr<FrameInput> import_frame(Job& job, SharedModel& shared, const MemoryKind& kind);
@@ -252,7 +269,12 @@ class Element final : public Readings {
   std::weak_ptr<const Session> classified_with_;  // used by the streaming thread only
 
   std::atomic<bool> live_{false};
+  std::mutex ticking_;  // guards the next three
+  bool plays_ = false;
+  Ticker stats_ticker_, frozen_ticker_;
+  std::atomic<bool> at_end_{false};  // no more frames are due
   ServiceTime service_time_;
+  UnreadableFrames unreadable_;
   mutable Statistics statistics_;
 };
 

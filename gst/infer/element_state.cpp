@@ -5,6 +5,7 @@
 #include "gst/base/guard.h"
 #include "gst/base/instance.h"
 #include "gst/base/log.h"
+#include "gst/infer/clinfer.h"
 #include "gst/infer/element.h"
 #include "gst/infer/tuning_messages.h"
 #include "kernels/base/threads.h"
@@ -103,6 +104,10 @@ void Element::set_property(guint id, const GValue* value) {
     in_force = in_force_;
   }
   const std::string_view name = property.spec->name;
+  if (name == "stats-interval" || name == "frozen-after") {
+    const std::lock_guard lock(ticking_);
+    start_tickers();
+  }
   static const std::set<std::string_view> of_rules = {
       "classes", "thresholds", "min-size", "max-size", "regions", "tiles", "inference-region"};
   if (name == "model" && wanted.model != in_force->model)
@@ -216,6 +221,7 @@ void Element::prepare() {
   statistics_.clear();
   widths_.clear();
   service_time_.clear();
+  unreadable_.clear();
   live_ = false;
   frame_number_ = 0;
   clip_.clear();
@@ -306,6 +312,50 @@ void Element::close() {
   model_path_.clear();
 }
 
+void Element::play(bool plays) {
+  const std::lock_guard lock(ticking_);
+  if (plays) statistics_.play();
+  plays_ = plays;
+  start_tickers();
+}
+
+// As the properties say, or none unless it plays.
+void Element::start_tickers() {
+  using std::chrono::milliseconds;
+  const Settings current = settings();
+  stats_ticker_.stop();
+  frozen_ticker_.stop();
+  if (plays_ && current.stats_interval != 0)
+    stats_ticker_.start(self_, milliseconds(current.stats_interval), [](GstElement* element) {
+      guard(element, [&] { GST_CLINFER(element)->element->post_stats(); });
+    });
+  // A quarter of the bound late at most.
+  if (plays_ && current.frozen_after != 0)
+    frozen_ticker_.start(
+        self_, milliseconds(std::max(current.frozen_after / 4, 10u)), [](GstElement* element) {
+          guard(element, [&] { GST_CLINFER(element)->element->look_for_frames(); });
+        });
+}
+
+void Element::post_stats() {
+  gst_element_post_message(self_, gst_message_new_element(GST_OBJECT(self_), stats()));
+}
+
+void Element::look_for_frames() {
+  if (!live_.load() || at_end_.load()) return;
+  const std::chrono::milliseconds bound(settings().frozen_after);
+  const auto [change, age] = statistics_.look_for_frames(bound);
+  if (change == Statistics::Change::none) return;
+  const bool frozen = change == Statistics::Change::frozen;
+  GST_INFO_OBJECT(self_, "%s for %lld ms", frozen ? "no frame" : "frames again; the last is",
+                  static_cast<long long>(age.count()));
+  gst_element_post_message(
+      self_, gst_message_new_element(
+                 GST_OBJECT(self_),
+                 gst_structure_new("clinfer-frozen", "frozen", G_TYPE_BOOLEAN, frozen, "age-ms",
+                                   G_TYPE_UINT64, static_cast<guint64>(age.count()), nullptr)));
+}
+
 DecodeSettings Element::decode_settings_in_force() const {
   const std::shared_ptr<const Session> session = loader_.session();
   return decode_settings(session != nullptr ? session->network : Network{}, settings());
@@ -318,8 +368,10 @@ GstStructure* Element::stats() const {
       "clinfer-stats", "frames-in", G_TYPE_UINT64, snapshot.frames_in, "frames-out", G_TYPE_UINT64,
       snapshot.frames_out, "inferred", G_TYPE_UINT64, snapshot.inferred, "skipped", G_TYPE_UINT64,
       snapshot.skipped, "late", G_TYPE_UINT64, snapshot.late, "dropped", G_TYPE_UINT64,
-      snapshot.dropped, "in-flight", G_TYPE_UINT, static_cast<guint>(queue_.in_flight()),
-      "frames-per-second", G_TYPE_DOUBLE, snapshot.frames_per_second, nullptr));
+      snapshot.dropped, "unreadable", G_TYPE_UINT64, unreadable_.count(), "in-flight", G_TYPE_UINT,
+      static_cast<guint>(queue_.in_flight()), "frames-per-second", G_TYPE_DOUBLE,
+      snapshot.frames_per_second, "sink-age-ms", G_TYPE_DOUBLE, snapshot.in_age, "src-age-ms",
+      G_TYPE_DOUBLE, snapshot.out_age, nullptr));
   GstStructure* const stats = owner.get();
   for (size_t stage = 0; stage < Statistics::kStages; ++stage) {
     const std::string name = kStageNames[stage];

@@ -209,6 +209,7 @@ bool Element::submit(Job& job, const Settings& settings, bool waits) {
       return false;
     }
   }
+  unreadable_.count_readable();
   return true;
 }
 
@@ -233,8 +234,10 @@ GstFlowReturn Element::chain(Handle<GstBuffer> buffer) {
   }
   statistics_.count_in();
   GST_LOG_OBJECT(self_, "frame in: %" GST_TIME_FORMAT, GST_TIME_ARGS(GST_BUFFER_PTS(buffer.get())));
+  bool readable = true;
   if constexpr (kHaveSurfaces)
-    if (has_surfaces_ && take_surfaces_) compile_for(display_of(buffer.get(), loader_.display()));
+    if (has_surfaces_ && take_surfaces_)
+      readable = reads([&] { compile_for(display_of(buffer.get(), loader_.display())); });
   auto job = std::make_unique<Job>();
   job->arrived = arrived;
   sync_controllers(self_, segment_, buffer.get());
@@ -242,7 +245,7 @@ GstFlowReturn Element::chain(Handle<GstBuffer> buffer) {
   const OverloadPolicy policy = fed_live() ? settings.overload_policy : OverloadPolicy::block;
   // A live source must not stand still while the model compiles.
   const bool waits = policy == OverloadPolicy::block;
-  const bool settled = waits || loader_.is_over();
+  const bool settled = readable && (waits || loader_.is_over());
   job->session = settled ? loader_.wait() : nullptr;
   const bool is_ready = job->session != nullptr;
   if (settled && !is_ready) return failed_flow();
@@ -257,9 +260,10 @@ GstFlowReturn Element::chain(Handle<GstBuffer> buffer) {
   }
   job->hold_results = settings.hold_results;
   job->outcome = wanted_outcome(buffer.get());
-  if (is_ready && !add_to_clip(buffer.get(), *job->session, settings) &&
-      job->outcome == Outcome::run)
-    job->outcome = Outcome::skipped;
+  bool ends_clip = true;
+  if (is_ready)
+    readable = reads([&] { ends_clip = add_to_clip(buffer.get(), *job->session, settings); });
+  if (!(readable && ends_clip) && job->outcome == Outcome::run) job->outcome = Outcome::skipped;
   job->buffer = std::move(buffer);
   // Frames that need no inference pass without the device; only others may be dropped.
   const bool droppable = policy == OverloadPolicy::drop && job->outcome == Outcome::run;
@@ -276,7 +280,15 @@ GstFlowReturn Element::chain(Handle<GstBuffer> buffer) {
     }
   } room{dropped ? nullptr : &queue_};
   job->admitted = Clock::now();
-  if (job->outcome == Outcome::run && !dropped && !(is_ready && submit(*job, settings, waits))) {
+  const auto submits = [&] {
+    bool submitted = false;
+    if (!reads([&] { submitted = submit(*job, settings, waits); })) {
+      job->inferences.clear();
+      job->input.reset();
+    }
+    return submitted;
+  };
+  if (job->outcome == Outcome::run && !dropped && !(is_ready && submits())) {
     if (stream_.interrupted) return GST_FLOW_FLUSHING;
     (droppable ? dropped : skipped) = true;
   }
@@ -397,6 +409,7 @@ GstFlowReturn Element::sink_event(Handle<GstEvent> event) {
       return flow_of(sent);
     }
     case GST_EVENT_FLUSH_STOP: {
+      at_end_ = false;
       // The task must be between two rounds, so that nothing from before the flush comes after it.
       gst_pad_pause_task(src_);
       gst_segment_init(&segment_, GST_FORMAT_TIME);
@@ -429,7 +442,11 @@ GstFlowReturn Element::sink_event(Handle<GstEvent> event) {
     case GST_EVENT_TAG:
       read_tags(event.get());
       break;
+    case GST_EVENT_EOS:
+      at_end_ = true;
+      break;
     case GST_EVENT_SEGMENT:
+      at_end_ = false;
       gst_event_copy_segment(event.get(), &segment_);
       [[fallthrough]];
     case GST_EVENT_STREAM_START: {
@@ -627,9 +644,13 @@ void Element::repeat_results(const Job& job, FrameResult& result) {
     }
 }
 
-// Whether a frame passes without the inference that failed: frames of a live source do when the
-// device does not answer, if they would when it is busy.
+// Whether a frame passes without the inference that failed: one that turned out to be unreadable does,
+// and frames of a live source do when the device does not answer, if they would when it is busy.
 bool Element::goes_on_without(const Job& job, const std::exception& error) {
+  if (const auto* unreadable = dynamic_cast<const UnreadableFrame*>(&error)) {
+    unreadable_.lose(self_, *unreadable);
+    return true;
+  }
   const auto* known = dynamic_cast<const Error*>(&error);
   if (known == nullptr) return false;
   const bool no_answer = dynamic_cast<const NoAnswer*>(&error) != nullptr;
@@ -676,7 +697,7 @@ void Element::forward_event(Handle<GstEvent> event) {
       const GstFlowReturn flow = flow_.load();
       if ((flow == GST_FLOW_NOT_LINKED || flow < GST_FLOW_EOS) && !flow_reported_.exchange(true))
         GST_ELEMENT_FLOW_ERROR(self_, flow);
-      gst_element_post_message(self_, gst_message_new_element(GST_OBJECT(self_), stats()));
+      post_stats();
       break;
     }
     default:

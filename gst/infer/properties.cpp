@@ -390,6 +390,17 @@ const std::vector<ElementProperty>& element_properties() {
       flag<&S::qos>("qos", "Quality of service",
                     "Skip inference on frames that would reach a synchronised sink too late",
                     kControllable),
+      number<&S::stats_interval>(
+          "stats-interval", "Statistics interval",
+          "Milliseconds between two element messages clinfer-stats with what stats has (0: only at "
+          "the end of the stream)",
+          0, G_MAXUINT, kPlaying),
+      number<&S::frozen_after>(
+          "frozen-after", "Frozen after",
+          "Milliseconds without a frame after which a live source counts as frozen, which an "
+          "element "
+          "message clinfer-frozen tells, and another one when frames come again (0: never)",
+          0, G_MAXUINT, kPlaying),
       statistics()};
   return rows;
 }

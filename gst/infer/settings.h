@@ -49,6 +49,8 @@ struct Settings : ModelOptions {
   unsigned share = 1;         // weight among live streams of one model-instance-id
   unsigned hold_results = 0;  // frames
   bool qos = true;
+  unsigned stats_interval = 0;     // milliseconds; 0: no messages
+  unsigned frozen_after = 10'000;  // milliseconds; 0: never
 };
 
 }  // namespace clinfer

@@ -47,14 +47,30 @@ void SampleWindow::clear() {
   next_ = 0;
 }
 
+void Statistics::play() {
+  const std::lock_guard lock(mutex_);
+  fresh_in_ = fresh_out_ = Clock::now();
+  frozen_ = false;
+}
+
+std::pair<Statistics::Change, std::chrono::milliseconds> Statistics::look_for_frames(
+    std::chrono::milliseconds bound) {
+  const std::lock_guard lock(mutex_);
+  const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - fresh_in_);
+  const bool frozen = age > bound;
+  if (std::exchange(frozen_, frozen) == frozen) return {Change::none, age};
+  return {frozen ? Change::frozen : Change::flowing, age};
+}
+
 void Statistics::count_in() {
   const std::lock_guard lock(mutex_);
+  fresh_in_ = Clock::now();
   ++counts_.frames_in;
 }
 
 void Statistics::count_out(bool inferred) {
   const std::lock_guard lock(mutex_);
-  last_out_ = std::chrono::steady_clock::now();
+  last_out_ = fresh_out_ = Clock::now();
   if (counts_.frames_out++ == 0) first_out_ = last_out_;
   ++(inferred ? counts_.inferred : counts_.skipped);
 }
@@ -103,6 +119,11 @@ Statistics::Snapshot Statistics::snapshot() const {
   const double seconds = std::chrono::duration<double>(last_out_ - first_out_).count();
   if (snapshot.frames_out > 1 && seconds > 0)
     snapshot.frames_per_second = static_cast<double>(snapshot.frames_out - 1) / seconds;
+  const auto age = [now = Clock::now()](Clock::time_point since) {
+    return std::chrono::duration<double, std::milli>(now - since).count();
+  };
+  snapshot.in_age = age(fresh_in_);
+  snapshot.out_age = age(fresh_out_);
   for (size_t stage = 0; stage < kStages; ++stage)
     snapshot.milliseconds[stage] = windows_[stage].percentiles();
   for (const Watched& watched : watched_) {

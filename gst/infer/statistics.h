@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/engine.h"
@@ -47,9 +48,17 @@ class Statistics {
     uint64_t fetched = 0;          // by the device from frame memory, which saves one copy
     double frames_per_second = 0;  // out, from the first to the last; 0 before the second
     std::array<Percentiles, kStages> milliseconds;
+    // Milliseconds since the last frame came in and went out, or since the stream began to play.
+    double in_age = 0, out_age = 0;
     std::vector<Device> devices;  // in the order of watch()
   };
 
+  // The stream plays: from now on frames should come.
+  void play();
+  enum class Change { none, frozen, flowing };
+  // Whether no frame has come for longer than `bound` now, or one has come again after that; and how
+  // long none has.
+  std::pair<Change, std::chrono::milliseconds> look_for_frames(std::chrono::milliseconds bound);
   void count_in();
   void count_out(bool inferred);
   void count_zero_copy();
@@ -66,7 +75,11 @@ class Statistics {
  private:
   mutable std::mutex mutex_;
   Snapshot counts_;
-  std::chrono::steady_clock::time_point first_out_, last_out_;
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point first_out_, last_out_;
+  // The last frame, or when the stream began to play.
+  Clock::time_point fresh_in_ = Clock::now(), fresh_out_ = fresh_in_;
+  bool frozen_ = false;  // as it was told
   std::array<SampleWindow, kStages> windows_;
   struct Watched {
     DeviceUse use;

@@ -35,7 +35,7 @@ class FairShare {
   // least 1.
   bool admit(const void* stream, unsigned share, Duration longest, const Load& load,
              Clock::time_point now) {
-    forget_ended(now);
+    std::erase_if(clients_, [&](const auto& entry) { return now - entry.second.last > kMemory; });
     Client& client = arrive(stream, now);
     client.refused = load.backlog > longest || would_block_another(client, longest, load, now);
     if (client.refused) return false;
@@ -60,9 +60,12 @@ class FairShare {
     std::optional<Duration> interval;  // between frames, smoothed
   };
 
-  // A stream without frames for so many intervals has ended or is paused.
+  // A stream without frames for so many intervals has no claim: it has ended, is paused, or its
+  // thread gets no time on a busy machine. Its tag is remembered: when it goes on, it is owed what the
+  // others got meanwhile.
   static constexpr int kEndedAfter = 4;
   static constexpr Duration kLeastEnd = std::chrono::milliseconds(200);
+  static constexpr Duration kMemory = std::chrono::seconds(10);
   // Tags are at most this far apart.
   static constexpr double kSaved = 10;
   // A stream this far ahead of one that was refused gives way even if that one is due a little
@@ -76,12 +79,6 @@ class FairShare {
     client.tag += 1.0 / std::max(share, 1u);
     ++client.images_now;
     highest_tag_ = std::max(highest_tag_, client.tag);
-  }
-
-  void forget_ended(Clock::time_point now) {
-    std::erase_if(clients_, [&](const auto& entry) {
-      return now - entry.second.last > end_of(entry.second);
-    });
   }
 
   Client& arrive(const void* stream, Clock::time_point now) {
@@ -107,7 +104,7 @@ class FairShare {
     std::vector<Claim> claims;
     for (const auto& [stream, other] : clients_) {
       const double lead = mine.tag - other.tag;
-      if (&other == &mine || lead < 1e-9) continue;
+      if (&other == &mine || lead < 1e-9 || now - other.last > end_of(other)) continue;
       const Duration interval = other.interval.value_or(Duration{});
       // Frames are not exactly in time: a quarter of an interval early counts as now.
       Duration wait = std::max(Duration{}, other.last + interval * 3 / 4 - now);

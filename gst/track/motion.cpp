@@ -94,6 +94,11 @@ double Motion::distance(const Box& box) const {
          height_.distance(box.height(), kPlace * height());
 }
 
+void Motion::move(double x, double y) {
+  x_.value += x;
+  y_.value += y;
+}
+
 void Motion::keep_size() { width_.speed = height_.speed = 0; }
 
 Box Motion::box() const {

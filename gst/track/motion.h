@@ -34,6 +34,8 @@ class Motion {
   // Predicts the box after `time` units. The noise fits units of a thirtieth of a second.
   void advance(double time);
   void correct(const Box& box);
+  // The camera turned: everything is elsewhere.
+  void move(double x, double y);
   // An object that is out of sight keeps its size.
   void keep_size();
   // How far a measured box is from the expected one, as the square of a number of standard

@@ -51,9 +51,11 @@ const std::vector<Property<TrackSettings>>& properties() {
   using clinfer::flag, clinfer::kControllable, clinfer::kPlaying, clinfer::number, clinfer::text;
   using S = TrackSettings;
   static const auto& rows = *new std::vector<Property<S>>{
-      number<&S::high_threshold>("high-threshold", "High threshold",
-                                 "Least confidence of an object that may start a track", 0, 1,
-                                 kControllable),
+      number<&S::high_threshold>(
+          "high-threshold", "High threshold",
+          "Least confidence of an object that may start a track (lower it for networks that "
+          "are less sure)",
+          0, 1, kControllable),
       number<&S::low_threshold>("low-threshold", "Low threshold",
                                 "Least confidence of an object that may continue a track (to use "
                                 "it, set the threshold of clinfer as low)",

@@ -15,10 +15,13 @@ constexpr double kUnitsPerSecond = 30;  // of Motion
 // Least overlaps of a predicted box and an object's: of high confidence, of low confidence (which is
 // often a part of an object, or none), and of tracks that are not sure yet.
 constexpr double kHighOverlap = 0.2;
-constexpr double kLowOverlap = 0.3;
+constexpr double kLowOverlap = 0.5;
 constexpr double kNewOverlap = 0.3;
 // Square of the standard deviations: 95 % of the boxes of an object are nearer (chi-square, 4 values).
 constexpr double kFarthest = 9.49;
+// The camera's motion is told from so many objects, each overlapping its prediction by this much.
+constexpr size_t kLeastForCamera = 4;
+constexpr double kCameraOverlap = 0.3;
 constexpr double kCertain = 3;   // units for which a prediction is good
 constexpr float kAlone = 1;      // costs as much as a pair that has nothing in common
 constexpr double kMemory = 0.9;  // of the look
@@ -168,6 +171,37 @@ void Tracker::pair_up(Pairing& pairing, IsWanted&& is_wanted, bool high, Cost&& 
   });
 }
 
+// Where the camera moves, all objects are elsewhere than expected, and by the same way: the median of
+// those that are found again without doubt. The others, hidden ones as well, are moved with them.
+void Tracker::follow_camera(Pairing& pairing) {
+  std::vector<double> right, down;
+  for (size_t t = 0; t < tracks_.size(); ++t) {
+    if (tracks_[t].missed > 0) continue;
+    const Box& expected = pairing.predicted[t];
+    double most = kCameraOverlap;
+    const Box* found = nullptr;
+    for (size_t o = 0; o < pairing.objects.size(); ++o) {
+      if (pairing.taken[o] || pairing.objects[o].confidence < settings_.high_threshold) continue;
+      const double shared = overlap(expected, pairing.objects[o].box);
+      if (shared >= most) most = shared, found = &pairing.objects[o].box;
+    }
+    if (found == nullptr) continue;
+    right.push_back((found->x_min + found->x_max - expected.x_min - expected.x_max) / 2);
+    down.push_back((found->y_min + found->y_max - expected.y_min - expected.y_max) / 2);
+  }
+  if (right.size() < kLeastForCamera) return;
+  const auto median = [](std::vector<double>& values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+  };
+  const double x = median(right), y = median(down);
+  for (size_t t = 0; t < tracks_.size(); ++t) {
+    tracks_[t].motion.move(x, y);
+    pairing.predicted[t] = tracks_[t].motion.box();
+  }
+}
+
 void Tracker::pair_all(Pairing& pairing) {
   const auto look = [&](size_t t, size_t o) {
     return settings_.appearance_threshold > 0
@@ -237,6 +271,7 @@ std::vector<uint64_t> Tracker::update(double seconds, std::span<const Observatio
   for (const Track& track : tracks_) pairing.predicted.push_back(track.motion.box());
   pairing.object_of.resize(tracks_.size());
   for (const Observation& object : objects) pairing.taken.push_back(!is_sound(object));
+  follow_camera(pairing);
   pair_all(pairing);
 
   std::vector<uint64_t> ids(objects.size(), 0);

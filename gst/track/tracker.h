@@ -14,7 +14,7 @@
 namespace clinfer {
 
 struct TrackerSettings {
-  double high_threshold = 0.4;  // least confidence of an object that may start a track
+  double high_threshold = 0.6;  // least confidence of an object that may start a track
   double low_threshold = 0.1;   // least confidence of an object that may continue one
   unsigned min_hits = 2;        // frames on which an object must be seen before it gets an id
   // Seconds that an object may be out of sight and keep its id, if it was looked for meanwhile.
@@ -66,6 +66,7 @@ class Tracker {
   void forget();
   template <typename IsWanted, typename Cost>
   void pair_up(Pairing& pairing, IsWanted&& is_wanted, bool high, Cost&& cost);
+  void follow_camera(Pairing& pairing);
   void pair_all(Pairing& pairing);
   void see(Track& track, const Observation& object);
 

@@ -1,20 +1,34 @@
 // Runs the tracker's core over boxes in the text form of the MOT challenge, for comparisons with other
 // trackers: frame,id,left,top,width,height,confidence,... in; the same with ids out.
-// Usage: track_boxes FRAMES_PER_SECOND INTERVAL <boxes >tracks. Of every INTERVAL frames the first
-// has boxes; on the others the predicted ones are written. The time that tracking took goes to stderr.
+// Usage: track_boxes FRAMES_PER_SECOND INTERVAL [PROPERTY=VALUE ...] <boxes >tracks. Of every INTERVAL
+// frames the first has boxes; on the others the predicted ones are written. The properties are cltrack's.
+// The time that tracking took goes to stderr.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "gst/track/tracker.h"
+
+static bool set(clinfer::TrackerSettings& settings, const std::string& option) {
+  const size_t end = option.find('=');
+  if (end == std::string::npos) return false;
+  const std::string name = option.substr(0, end);
+  const double value = std::atof(option.c_str() + end + 1);
+  if (name == "min-hits") return settings.min_hits = static_cast<unsigned>(value), true;
+  if (name == "lost-time") return settings.lost_time = value / 1000, true;
+  if (name == "low-threshold") return settings.low_threshold = value, true;
+  return name == "high-threshold" && (settings.high_threshold = value, true);
+}
 
 int main(int argc, char** argv) {
   const double fps = argc > 1 ? std::atof(argv[1]) : 30;
   const int interval = argc > 2 ? std::atoi(argv[2]) : 1;
   clinfer::TrackerSettings settings;
-  if (argc > 3) settings.min_hits = static_cast<unsigned>(std::atoi(argv[3]));
+  for (int i = 3; i < argc; ++i)
+    if (!set(settings, argv[i])) return std::fprintf(stderr, "no property: %s\n", argv[i]), 1;
   std::map<int, std::vector<clinfer::Observation>> frames;
   char line[512];
   while (std::fgets(line, sizeof line, stdin) != nullptr) {

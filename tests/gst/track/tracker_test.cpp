@@ -49,6 +49,31 @@ TEST(Motion, OneLongStepIsAsManyShortOnes) {
   EXPECT_NEAR(a.box().x_min, b.box().x_min, 1e-9);
 }
 
+// The camera pans while one object is hidden: it comes back where the others say that it should be.
+TEST(Tracker, HiddenObjectsMoveWithTheCamera) {
+  Tracked tracked;
+  std::vector<uint64_t> first;
+  for (int frame = 0; frame <= 50; ++frame) {
+    const double pan = 12.0 * std::clamp(frame - 10, 0, 30);
+    std::vector<Observation> objects;
+    for (int i = 0; i < 6; ++i) objects.push_back({at(200.0 * i + pan, 300), 0.9, {}});
+    if (frame < 10 || frame > 40) objects.push_back({at(100 + pan, 600), 0.9, {}});
+    const auto ids = tracked.update(1.0 / 30, objects);
+    if (frame == 0) first = ids;
+    ASSERT_EQ(ids, std::vector<uint64_t>(
+                       first.begin(), first.begin() + static_cast<std::ptrdiff_t>(objects.size())))
+        << "frame " << frame;
+  }
+}
+
+// Half hidden, with a low confidence, near an object that left: not the same one.
+TEST(Tracker, AnUnsureBoxThatOverlapsLittleContinuesNoTrack) {
+  Tracked tracked;
+  for (int frame = 0; frame < 20; ++frame) tracked.update(1.0 / 30, {{at(100, 100), 0.9, {}}});
+  EXPECT_EQ(tracked.update(1.0 / 30, {{at(120, 100), 0.3, {}}}), std::vector<uint64_t>{0});
+  EXPECT_EQ(tracked.update(1.0 / 30, {{at(103, 100), 0.3, {}}})[0], 0u) << "missed before";
+}
+
 TEST(Tracker, ObjectsThatCrossKeepTheirIds) {
   Tracked tracked;
   std::vector<uint64_t> first;

@@ -15,7 +15,7 @@ class FrameTime {
   struct Step {
     double seconds = 0;    // since the frame before, at least 0
     bool is_hole = false;  // frames were missing in this time; known one frame late
-    // What to tell the user, at the first stamp that is far from the one before; else "".
+    // The text for the user, at the first stamp that is far from the one before; else "".
     std::string problem;
   };
 

@@ -174,7 +174,7 @@ GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
       state.unreadable.count_readable();
     } catch (const clinfer::UnreadableFrame& frame) {
       state.unreadable.lose(GST_ELEMENT(transform), frame);
-      // What was to be hidden in it must not be seen by whoever reads it in another way.
+      // Another element may still read it: it must not see the parts that are to be hidden.
       if (style.privacy != clinfer::Privacy::none) return GST_BASE_TRANSFORM_FLOW_DROPPED;
     }
     return GST_FLOW_OK;

@@ -130,7 +130,7 @@ void Journal::start_again() {
   torn_ = false;
 }
 
-// What is not confirmed, at the end of another file.
+// Copies the lines that are not confirmed to the end of another file.
 void Journal::copy_rest(const Descriptor& to) const {
   std::string part(64u << 10, '\0');
   for (uint64_t at = position_; at < size_;) {

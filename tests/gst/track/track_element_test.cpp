@@ -47,7 +47,7 @@ TEST_F(Track, GivesIdsThatStay) {
   }
 }
 
-// What was there before frames went missing for longer than lost-time is another object now.
+// An object that was there before a hole longer than lost-time is another one after it.
 TEST_F(Track, AHoleEndsTracksAndAWrongStampDoesNot) {
   begin("lost-time=2000");
   for (int frame = 0; frame < 40; ++frame) {

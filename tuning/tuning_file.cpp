@@ -121,6 +121,14 @@ void write_beside(const std::string& path, const Work& work) {
   }
 }
 
+std::string target_of(const std::string& path) {
+  try {
+    return resolve_links(path);
+  } catch (const Error& error) {
+    throw Error(error.code(), std::string("tuning file ") + error.what(), error.place());
+  }
+}
+
 }  // namespace
 
 TuningCache TuningCache::read_or_empty(const std::string& path) {
@@ -138,7 +146,7 @@ TuningCache TuningCache::read(const std::string& path) {
 }
 
 void update_tuning_file(const std::string& path, const std::function<void(TuningCache&)>& change) {
-  const std::string target = resolve_links(path);
+  const std::string target = target_of(path);
   const FileLock lock(target);
   remove_abandoned_files(folder_of(target));
   TuningCache cache = TuningCache::read_or_empty(target);
@@ -154,7 +162,7 @@ void update_tuning_file(const std::string& path, const std::function<void(Tuning
 }
 
 void check_tuning_file(const std::string& path) {
-  const std::string target = resolve_links(path);
+  const std::string target = target_of(path);
   TuningCache::read_or_empty(target);  // malformed: said before anything is written beside it
   const FileLock lock(target);
   write_beside(target, [&](NewFile& file) {

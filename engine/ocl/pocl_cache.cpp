@@ -5,6 +5,8 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
+#include <vector>
 
 #include "kernels/base/error.h"
 #include "kernels/base/files.h"
@@ -25,7 +27,8 @@ std::string own_choice() {
   return home ? std::string(home) + "/.cache/pocl/kcache" : "/tmp/pocl/kcache";
 }
 
-// Why a folder cannot be PoCL's; makes it where it is not there, as PoCL would.
+// Why a folder cannot be PoCL's; makes it where it is not there, as PoCL would. Code from it is loaded into this
+// process, so nobody else may be able to change it, and the system has to allow to run it.
 std::string problem_of(const std::string& folder, bool named_by_user) {
   try {
     make_folders(folder, 0700);
@@ -34,27 +37,50 @@ std::string problem_of(const std::string& folder, bool named_by_user) {
   }
   if (access(folder.c_str(), W_OK | X_OK) != 0)
     return folder + " cannot be written: " + system_reason(errno);
-  return named_by_user ? "" : who_else_writes(folder);
+  const std::string others = named_by_user ? "" : who_else_writes(folder);
+  return others.empty() ? no_execution_in(folder) : others;
+}
+
+// For the life of this process and its compilers.
+std::string provide_unguessable(const std::vector<std::string>& parents) {
+  static std::string folder;
+  std::vector<std::string> fitting;
+  for (const std::string& parent : parents)
+    if (!parent.empty() && no_execution_in(parent).empty()) fitting.push_back(parent);
+  folder = make_unguessable_folder(fitting);
+  if (folder.empty()) return "";
+  static const pid_t owner = getpid();
+  std::atexit([] {
+    std::error_code ignored;
+    if (owner == getpid()) std::filesystem::remove_all(folder, ignored);
+  });
+  return folder;
 }
 
 }  // namespace
 
-std::string provide_pocl_cache(const std::string& preferred) {
+PoclCache provide_pocl_cache(const std::string& preferred) {
   const std::string problem = problem_of(own_choice(), !variable("POCL_CACHE_DIR").empty());
-  if (problem.empty()) return "";
-  const std::string mine = "/clinfer-" + std::to_string(geteuid()) + "/pocl";
-  std::string folders[] = {preferred,  variable("TMPDIR"), "/tmp",
-                           "/var/tmp", "/dev/shm",         variable("XDG_RUNTIME_DIR")};
-  for (const std::string& folder : folders) {
-    if (folder.empty()) continue;
-    const std::string candidate = folder + (&folder == folders ? "/pocl" : mine);
-    if (!problem_of(candidate, false).empty()) continue;
-    setenv("POCL_CACHE_DIR", candidate.c_str(), 1);
-    return "PoCL keeps what it compiles in " + candidate + ", because " + problem +
-           "; POCL_CACHE_DIR names another folder";
+  if (problem.empty()) return {};
+  const auto use = [&](const std::string& folder) {
+    setenv("POCL_CACHE_DIR", folder.c_str(), 1);
+    return PoclCache{"PoCL keeps what it compiles in " + folder + ", because " + problem +
+                         "; POCL_CACHE_DIR names another folder",
+                     true};
+  };
+  if (!preferred.empty() && problem_of(preferred + "/pocl", false).empty())
+    return use(preferred + "/pocl");
+  const std::vector<std::string> parents = {variable("TMPDIR"), "/tmp", "/var/tmp", "/dev/shm",
+                                            variable("XDG_RUNTIME_DIR")};
+  for (const std::string& parent : parents) {
+    const std::string folder = parent + "/clinfer-" + std::to_string(geteuid()) + "/pocl";
+    if (!parent.empty() && problem_of(folder, false).empty()) return use(folder);
   }
-  return "PoCL has no folder for what it compiles, because " + problem +
-         "; name one that can be written in POCL_CACHE_DIR";
+  // Somebody else was first everywhere.
+  if (const std::string folder = provide_unguessable(parents); !folder.empty()) return use(folder);
+  return {"PoCL has no folder for what it compiles, because " + problem +
+              "; name one in POCL_CACHE_DIR that can be written and from which code may be run",
+          false};
 }
 
 }  // namespace clinfer::ocl

@@ -13,7 +13,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <new>
 #include <system_error>
@@ -21,22 +20,15 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/hash.h"
+#include "kernels/base/paths.h"
 #include "kernels/base/text.h"
 
 namespace clinfer {
-
-namespace fs = std::filesystem;
 
 namespace {
 
 constexpr std::string_view kPrefix = ".clinfer-", kSuffix = ".tmp";
 constexpr int kMostNames = 100;
-
-// "/a/b" -> "/a"; "b" -> "."
-std::string folder_of(const std::string& path) {
-  const std::string folder = fs::path(path).parent_path().string();
-  return folder.empty() ? "." : folder;
-}
 
 std::string unguessable_name() {
   uint64_t number = 0;
@@ -73,17 +65,6 @@ int write_all(int file, std::string_view bytes) {
     bytes.remove_prefix(static_cast<size_t>(written));
   }
   return 0;
-}
-
-// Checks the permissions of one file or folder. The user's own group (with the user's number) does
-// not count as another user.
-std::string who_else_writes(const std::string& name, const struct stat& status) {
-  if (status.st_uid != geteuid() && status.st_uid != 0)
-    return name + " belongs to user " + std::to_string(status.st_uid);
-  const bool own_group = status.st_gid == 0 || status.st_gid == geteuid();
-  if ((status.st_mode & S_IWOTH) || ((status.st_mode & S_IWGRP) && !own_group))
-    return name + " can be written by others (chmod go-w changes that)";
-  return "";
 }
 
 }  // namespace
@@ -169,22 +150,19 @@ std::string explain(const std::exception& error) {
   return message_line("the system refused what was needed: " + text);
 }
 
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  return *this;
-}
+NewFile::NewFile(const std::string& path, mode_t mode)
+    : NewFile(find_place(path, Last::as_it_is), mode) {}
 
-Descriptor::~Descriptor() {
-  if (fd_ >= 0) close(fd_);
-}
-
-NewFile::NewFile(std::string path, mode_t mode) : path_(std::move(path)) {
+NewFile::NewFile(FilePlace place, mode_t mode) : place_(std::move(place)) {
+  const int folder = place_.folder.get();
   struct stat old {};
-  const bool replaces = lstat(path_.c_str(), &old) == 0 && S_ISREG(old.st_mode);
+  const bool replaces =
+      fstatat(folder, place_.name.c_str(), &old, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(old.st_mode);
   for (int names = 0;; ++names) {
-    name_ = folder_of(path_) + "/" + unguessable_name();
-    file_ = Descriptor(open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                            replaces ? 0600 : mode));
+    name_ = unguessable_name();
+    file_ = Descriptor(openat(folder, name_.c_str(),
+                              O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                              replaces ? 0600 : mode));
     if (!file_ && (errno != EEXIST || names == kMostNames)) fail(errno);
     if (file_ && hold(file_.get())) break;
   }
@@ -192,11 +170,11 @@ NewFile::NewFile(std::string path, mode_t mode) : path_(std::move(path)) {
 }
 
 NewFile::~NewFile() {
-  if (!name_.empty()) unlink(name_.c_str());
+  if (!name_.empty()) unlinkat(place_.folder.get(), name_.c_str(), 0);
 }
 
 void NewFile::fail(int error, SourcePlace place) const {
-  throw Error(ErrorCode::io, path_ + " cannot be written: " + system_reason(error), place);
+  throw Error(ErrorCode::io, place_.path + " cannot be written: " + system_reason(error), place);
 }
 
 void NewFile::write(std::string_view bytes) {
@@ -209,7 +187,8 @@ void NewFile::flush() {
 }
 
 void NewFile::replace() {
-  if (rename(name_.c_str(), path_.c_str()) != 0) fail(errno);
+  const int folder = place_.folder.get();
+  if (renameat(folder, name_.c_str(), folder, place_.name.c_str()) != 0) fail(errno);
   name_.clear();
 }
 
@@ -256,52 +235,20 @@ void replace_file(const std::string& path, std::span<const std::string_view> par
 }
 
 void write_named_file(const std::string& path, std::span<const std::string_view> parts) {
+  FilePlace place = find_place(path, Last::followed);
   struct stat status {};
-  if (stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode))
-    return replace_file(resolve_links(path), parts);
-  const auto check = [&](int error) {
-    if (error != 0)
-      throw Error(ErrorCode::io, path + " cannot be written: " + system_reason(error));
-  };
-  const Descriptor file(open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  check(file ? 0 : errno);
-  for (const std::string_view part : parts) check(write_all(file.get(), part));
-}
-
-std::string resolve_links(const std::string& path) {
-  std::error_code error;
-  const fs::path resolved = fs::weakly_canonical(path, error);
-  return error ? path : resolved.string();
-}
-
-void make_folders(const std::string& path, mode_t mode) {
-  fs::path made;
-  for (const fs::path& part : fs::path(path)) {
-    made /= part;
-    if (mkdir(made.c_str(), mode) == 0 || errno == EEXIST) continue;
-    const int error = errno;
-    std::error_code ignored;
-    if (!fs::is_directory(made, ignored))  // it may exist, in a folder that does not allow new ones
-      throw Error(ErrorCode::io,
-                  "the folder " + made.string() + " cannot be made: " + system_reason(error));
+  if (place.is_of_proc ||
+      (fstatat(place.folder.get(), place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+       !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))) {
+    const Descriptor file = open_output(path, O_CLOEXEC);
+    for (const std::string_view part : parts)
+      if (const int error = write_all(file.get(), part))
+        throw Error(ErrorCode::io, path + " cannot be written: " + system_reason(error));
+    return;
   }
-  std::error_code ignored;
-  if (!made.empty() && !fs::is_directory(made, ignored))
-    throw Error(ErrorCode::io, made.string() + " is no folder");
-}
-
-std::string who_else_writes(const std::string& folder) {
-  struct stat status {};
-  if (stat(folder.c_str(), &status) != 0) return folder + ": " + system_reason(errno);
-  if (!S_ISDIR(status.st_mode)) return folder + " is no folder";
-  return who_else_writes(folder, status);
-}
-
-std::string who_else_writes(const std::string& name, const Descriptor& file) {
-  struct stat status {};
-  if (fstat(file.get(), &status) != 0) return name + ": " + system_reason(errno);
-  if (!S_ISREG(status.st_mode)) return name + " is no regular file";
-  return who_else_writes(name, status);
+  NewFile file(std::move(place));
+  for (const std::string_view part : parts) file.write(part);
+  file.replace();
 }
 
 }  // namespace clinfer

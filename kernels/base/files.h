@@ -1,5 +1,5 @@
-// Writes files atomically and checks that other users cannot change a folder. All files except
-// streams are written through these functions. They throw Error{io}, which states the failed
+// Writes files atomically. All files except streams are written through these functions; where they lie,
+// and who may have put what there, is the matter of paths.h. They throw Error{io}, which states the failed
 // operation, the file, the cause, and what to do about it.
 #pragma once
 
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "kernels/base/paths.h"
 
 namespace clinfer {
 
@@ -27,20 +28,6 @@ std::string system_reason(int error);
 // threw, with advice.
 std::string explain(const std::exception& error);
 
-// Owns a file descriptor and closes it; -1 if opening failed.
-class Descriptor {
- public:
-  explicit Descriptor(int fd = -1) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
-  Descriptor& operator=(Descriptor&& other) noexcept;
-  ~Descriptor();
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int fd_;
-};
-
 // A file with an unpredictable name in the folder of `path`. replace() renames it to `path`
 // atomically; without that, the destructor deletes it. An existing `path` is neither opened nor, if
 // it is a link, followed. The new file is accessible to no more users than the old one. Not
@@ -48,7 +35,8 @@ class Descriptor {
 class NewFile {
  public:
   // `mode`, less the process's umask, applies if `path` does not exist yet.
-  explicit NewFile(std::string path, mode_t mode = 0666);
+  explicit NewFile(const std::string& path, mode_t mode = 0666);
+  explicit NewFile(FilePlace place, mode_t mode = 0666);
   ~NewFile();
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
@@ -59,7 +47,8 @@ class NewFile {
 
  private:
   [[noreturn]] void fail(int error, SourcePlace place = SourcePlace::here()) const;
-  std::string path_, name_;
+  FilePlace place_;
+  std::string name_;
   Descriptor file_;
 };
 
@@ -77,20 +66,5 @@ void replace_file(const std::string& path, std::span<const std::string_view> par
 // Like replace_file(), for a file that the user named: replaces the target of a link, and writes to
 // pipes, terminals and devices directly.
 void write_named_file(const std::string& path, std::span<const std::string_view> parts);
-
-// The file that `path` refers to after following links; it need not exist.
-std::string resolve_links(const std::string& path);
-
-// Creates a folder and its parents, with `mode` less the umask.
-void make_folders(const std::string& path, mode_t mode = 0777);
-
-// Reports users besides this one and root who could write into an existing folder: "/a/b belongs to
-// user 1000"; "" if there are none. A user who can only replace the whole folder by another one
-// cannot forge its files, provided that the caller checks the files as well.
-std::string who_else_writes(const std::string& folder);
-
-// Reports users besides this one and root who could write to an open file, which must be a regular
-// file.
-std::string who_else_writes(const std::string& name, const Descriptor& file);
 
 }  // namespace clinfer

@@ -1,4 +1,4 @@
-// Files that are written atomically; folders and files that other users can change.
+// Files that are written atomically.
 #include "kernels/base/files.h"
 
 #include <fcntl.h>
@@ -195,49 +195,6 @@ TEST(Files, WhatDeadProcessesLeftIsRemoved) {
   EXPECT_EQ(read_file(foreign), "a user's own file");
   close(to_parent[0]);
   close(to_parent[1]);
-}
-
-TEST(Files, FoldersThatOthersCanChange) {
-  const TemporaryFolder folder;
-  const std::string inner = folder / "a";
-  make_folders(inner, 0700);
-  const std::string link = folder / "link";
-  ASSERT_EQ(symlink("a", link.c_str()), 0);
-  for (const std::string& name : {inner, inner + "/", link}) {
-    ASSERT_EQ(chmod(inner.c_str(), 0755), 0);
-    EXPECT_EQ(who_else_writes(name), "");
-    for (const mode_t mode : {0707u, 0777u, 01777u}) {
-      ASSERT_EQ(chmod(inner.c_str(), mode), 0);
-      EXPECT_NE(who_else_writes(name).find("can be written by others"), std::string::npos) << mode;
-    }
-  }
-  EXPECT_TRUE(says(who_else_writes(folder / "none"), "its folder has to be there"));
-  EXPECT_TRUE(says(who_else_writes(folder.write("file", "")), "file is no folder"));
-  if (geteuid() != 0) return;
-  ASSERT_EQ(chmod(inner.c_str(), 0775), 0);
-  ASSERT_EQ(chown(inner.c_str(), 0, 1234), 0);
-  EXPECT_TRUE(says(who_else_writes(inner), "a can be written by others")) << "a group";
-  ASSERT_EQ(chmod(inner.c_str(), 0755), 0);
-  EXPECT_EQ(who_else_writes(inner), "");
-  ASSERT_EQ(chown(inner.c_str(), 1234, 0), 0);
-  EXPECT_NE(who_else_writes(inner).find("belongs to user 1234"), std::string::npos);
-}
-
-TEST(Files, FilesThatOthersCanChange) {
-  const TemporaryFolder folder;
-  const std::string path = folder.write("a", "x");
-  const auto who = [&] { return who_else_writes("a", Descriptor(open(path.c_str(), O_RDONLY))); };
-  ASSERT_EQ(chmod(path.c_str(), 0644), 0);
-  EXPECT_EQ(who(), "");
-  ASSERT_EQ(chmod(path.c_str(), 0646), 0);
-  EXPECT_TRUE(says(who(), "a can be written by others"));
-  ASSERT_EQ(chmod(path.c_str(), 0644), 0);
-  if (geteuid() == 0) {
-    ASSERT_EQ(chown(path.c_str(), 1234, 0), 0);
-    EXPECT_TRUE(says(who(), "a belongs to user 1234"));
-  }
-  EXPECT_TRUE(says(who_else_writes("it", Descriptor(open("/dev/null", O_RDONLY))),
-                   "it is no regular file"));
 }
 
 }  // namespace

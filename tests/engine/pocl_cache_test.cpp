@@ -1,0 +1,91 @@
+// Where PoCL keeps its code, as two users and on file systems that execute nothing.
+#include "engine/ocl/pocl_cache.h"
+
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "kernels/base/files.h"
+#include "tests/another_user.h"
+#include "tests/says.h"
+#include "tests/temporary_folder.h"
+
+namespace clinfer::ocl {
+namespace {
+
+using test::as_user;
+using test::kAttacker;
+using test::kVictim;
+using test::says;
+
+// POCL_CACHE_DIR and the note of a user's process with such a home and temporary folder.
+std::string provided(uid_t user, const std::string& home, const std::string& temporary,
+                     const std::string& preferred = "") {
+  return as_user(user, [&] {
+    for (const char* name : {"POCL_CACHE_DIR", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"}) unsetenv(name);
+    setenv("HOME", home.c_str(), 1);
+    setenv("TMPDIR", temporary.c_str(), 1);
+    const PoclCache cache = provide_pocl_cache(preferred);
+    const char* folder = std::getenv("POCL_CACHE_DIR");
+    const std::string where = folder != nullptr ? folder : "";
+    if (!where.empty() && !who_else_writes(where).empty()) return "not safe: " + where;
+    return where + "|" + cache.note + "|" + (cache.usable ? "usable" : "not usable");
+  });
+}
+
+class PoclCacheOf : public testing::Test {
+ protected:
+  void SetUp() override {
+    NEEDS_ANOTHER_USER();
+    ASSERT_EQ(chmod((folder_ / "").c_str(), 0755), 0);
+    ASSERT_EQ(mkdir(tmp_.c_str(), 0), 0);
+    ASSERT_EQ(chmod(tmp_.c_str(), 01777), 0);
+    ASSERT_EQ(mkdir(home_.c_str(), 0700), 0);
+    ASSERT_EQ(chown(home_.c_str(), kVictim, kVictim), 0);
+  }
+  const TemporaryFolder folder_;
+  const std::string tmp_ = folder_ / "tmp", home_ = folder_ / "home";
+};
+
+TEST_F(PoclCacheOf, AUserWithAHomeStaysThere) {
+  EXPECT_EQ(provided(kVictim, home_, tmp_), "||usable");
+}
+
+TEST_F(PoclCacheOf, AUserWithoutAHomeGetsAFolderOfTheOwn) {
+  EXPECT_TRUE(says(provided(kVictim, "/proc", tmp_), tmp_ + "/clinfer-12346/pocl|"));
+}
+
+// The first to come makes the folder that everyone can guess, and may rename what lies in it at any time.
+TEST_F(PoclCacheOf, AFolderOfAnotherUsersIsNotUsed) {
+  const std::string parent = tmp_ + "/clinfer-12346";
+  ASSERT_EQ(as_user(kAttacker,
+                    [&] {
+                      const bool made =
+                          mkdir(parent.c_str(), 0777) == 0 && chmod(parent.c_str(), 0777) == 0;
+                      return made ? "" : "not made";
+                    }),
+            "");
+  // Even where the victim's own folder is in it already.
+  ASSERT_EQ(mkdir((parent + "/pocl").c_str(), 0700), 0);
+  ASSERT_EQ(chown((parent + "/pocl").c_str(), kVictim, kVictim), 0);
+  const std::string got = provided(kVictim, "/proc", tmp_);
+  EXPECT_FALSE(got.starts_with(parent)) << got;
+  EXPECT_FALSE(got.starts_with("|")) << got;
+  EXPECT_TRUE(got.ends_with("|usable")) << got;
+}
+
+TEST_F(PoclCacheOf, AHomeThatExecutesNothingIsNotUsed) {
+  if (mount("none", home_.c_str(), "tmpfs", MS_NOEXEC, nullptr) != 0)
+    GTEST_SKIP() << "nothing can be mounted here";
+  ASSERT_EQ(chown(home_.c_str(), kVictim, kVictim), 0);
+  const std::string got = provided(kVictim, home_, tmp_, home_ + "/cache");
+  EXPECT_TRUE(got.starts_with(tmp_ + "/clinfer-12346/pocl|")) << got;
+  EXPECT_TRUE(says(got, "is mounted noexec"));
+  umount2(home_.c_str(), MNT_DETACH);
+}
+
+}  // namespace
+}  // namespace clinfer::ocl

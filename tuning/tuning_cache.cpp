@@ -10,15 +10,16 @@
 #include <memory>
 
 #include "kernels/base/error.h"
+#include "kernels/base/json_limits.h"
+#include "kernels/base/text.h"
 #include "kernels/op.h"
-#include "tuning/json_text.h"
 
 namespace clinfer {
 
 namespace {
 
-constexpr int kDeepest = 32;            // levels of a file
-constexpr size_t kMostValues = 500000;  // 20,000 records have fewer
+// 20,000 records have fewer values.
+constexpr JsonLimits kLimits{.bytes = TuningCache::kLargest, .levels = 32, .values = 500000};
 
 struct Unref {
   void operator()(JsonParser* parser) const { g_object_unref(parser); }
@@ -34,29 +35,6 @@ struct Place {
                 place);
   }
 };
-
-// Before a parser allocates: it recurses, and takes some hundred bytes for each value.
-void check_limits(const std::string& text, const Place& place) {
-  int depth = 0;
-  size_t values = 0;
-  bool quoted = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quoted) {
-      if (c == '\\') ++i;
-      if (c == '"') quoted = false;
-      continue;
-    }
-    if (c == '"') quoted = true;
-    if (c == '{' || c == '[') {
-      if (++depth > kDeepest) place.fail("more than " + std::to_string(kDeepest) + " levels");
-    } else if (c == '}' || c == ']') {
-      --depth;
-    }
-    if ((c == '{' || c == '[' || c == ',') && ++values > kMostValues)
-      place.fail("more than " + std::to_string(kMostValues) + " values");
-  }
-}
 
 bool is_text(JsonNode* node) {
   return JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_STRING;
@@ -78,7 +56,7 @@ std::string text_of(JsonNode* node, const Place& place) {
   std::string text;
   if (JSON_NODE_HOLDS_OBJECT(node)) {
     for_each(json_node_get_object(node), [&](const std::string& name, JsonNode* member) {
-      text += (text.empty() ? "" : ", ") + json_text(name) + ": " + text_of(member, place);
+      text += (text.empty() ? "" : ", ") + json_quoted(name) + ": " + text_of(member, place);
     });
     return "{" + text + "}";
   }
@@ -88,7 +66,7 @@ std::string text_of(JsonNode* node, const Place& place) {
       text += (i ? ", " : "") + text_of(json_array_get_element(array, i), place);
     return "[" + text + "]";
   }
-  if (is_text(node)) return json_text(json_node_get_string(node));
+  if (is_text(node)) return json_quoted(json_node_get_string(node));
   if (JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_DOUBLE) {
     const double number = json_node_get_double(node);
     if (!std::isfinite(number)) place.fail("a number is too large");
@@ -189,14 +167,14 @@ TuningRecord read_record(JsonNode* node, const Place& place) {
 }
 
 std::string write_record(const TuningRecord& record) {
-  std::string text = "[" + json_text(record.family) + ", " + std::to_string(record.index);
+  std::string text = "[" + json_quoted(record.family) + ", " + std::to_string(record.index);
   if (record.op.empty()) return text + "]";
-  text += ", {\"op\": " + json_text(record.op);
+  text += ", {\"op\": " + json_quoted(record.op);
   if (record.point) {
     text += ", \"point\": {";
     for (size_t i = 0; i < record.point->values.size(); ++i) {
       const auto& [name, value] = record.point->values[i];
-      text += (i ? ", " : "") + json_text(name) + ": " + std::to_string(value);
+      text += (i ? ", " : "") + json_quoted(name) + ": " + std::to_string(value);
     }
     text += "}";
   }
@@ -205,7 +183,7 @@ std::string write_record(const TuningRecord& record) {
   const std::pair<const char*, const std::string*> texts[] = {
       {"device", &record.device}, {"driver", &record.driver}, {"kind", &record.kind}};
   for (const auto& [name, value] : texts)
-    if (!value->empty()) text += ", \"" + std::string(name) + "\": " + json_text(*value);
+    if (!value->empty()) text += ", \"" + std::string(name) + "\": " + json_quoted(*value);
   if (record.ns > 0) text += ", \"ns\": " + std::to_string(std::llround(record.ns));
   if (record.default_ns > 0)
     text += ", \"default_ns\": " + std::to_string(std::llround(record.default_ns));
@@ -213,14 +191,14 @@ std::string write_record(const TuningRecord& record) {
   if (!record.failed.empty()) {
     text += ", \"failed\": {";
     for (size_t i = 0; i < record.failed.size(); ++i)
-      text += (i ? ", " : "") + json_text(record.failed[i].first) + ": " +
-              json_text(record.failed[i].second);
+      text += (i ? ", " : "") + json_quoted(record.failed[i].first) + ": " +
+              json_quoted(record.failed[i].second);
     text += "}";
   }
   return text + "}]";
 }
 
-// Records [kernel, index] anywhere below `node`. The depth is limited by check_limits().
+// Records [kernel, index] anywhere below `node`. The depth is limited by json_excess().
 size_t count_records(JsonNode* node) {
   size_t count = 0;
   if (JSON_NODE_HOLDS_OBJECT(node))
@@ -250,7 +228,7 @@ bool is_number(const std::string& text) {
 
 TuningCache TuningCache::parse(const std::string& text, const std::string& where) {
   const Place file{where, ""};
-  check_limits(text, file);
+  if (const std::string why = json_excess(text, kLimits); !why.empty()) file.fail(why);
   if (text.find_first_not_of(" \t\r\n") == std::string::npos) return {};  // a new file
   const std::unique_ptr<JsonParser, Unref> parser(json_parser_new());
   GError* error = nullptr;
@@ -326,15 +304,15 @@ std::string TuningCache::to_text() const {
   std::string text = "{";
   const char* next = "\n";
   for (const auto& [name, json] : foreign_) {
-    text += next + json_text(name) + ": " + json;
+    text += next + json_quoted(name) + ": " + json;
     next = ",\n";
   }
   for (const auto& [units, records] : devices_) {
-    text += next + json_text(units) + ": {";
+    text += next + json_quoted(units) + ": {";
     next = ",\n";
     const char* next_record = "\n  ";
     for (const auto& [hash, entry] : records) {
-      text += next_record + json_text(hash) + ": " + entry.text;
+      text += next_record + json_quoted(hash) + ": " + entry.text;
       next_record = ",\n  ";
     }
     text += "\n}";

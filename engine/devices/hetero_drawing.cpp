@@ -5,6 +5,8 @@
 #include <iterator>
 #include <sstream>
 
+#include "kernels/base/text.h"
+
 namespace clinfer {
 
 namespace {
@@ -14,15 +16,6 @@ constexpr const char* kColors[] = {"#FFC405", "#20F608", "#F1F290", "#C405FF", "
                                    "#05FFC4", "#FFC7A0", "#5DA1E7", "#DC8484", "#E7A15D",
                                    "#8FBC8F", "#D8BFD8", "#B0C4DE", "#EEE8AA"};
 
-std::string quoted(const std::string& text) {
-  std::string out;
-  for (const char c : printable(text)) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out;
-}
-
 // The text below a node, and the number of its colour; an empty text gives it neither.
 struct Mark {
   std::string text;
@@ -31,11 +24,13 @@ struct Mark {
 
 std::string draw(const Graph& graph, const std::function<Mark(const Node&)>& mark_of) {
   std::ostringstream dot;
-  dot << "digraph \"" << quoted(graph.name) << "\" {\n  node [shape=box, fontname=\"sans\"];\n";
+  dot << "digraph \"" << quoted_line(graph.name)
+      << "\" {\n  node [shape=box, fontname=\"sans\"];\n";
   for (const auto& node : graph.nodes()) {
     if (node->is("Constant")) continue;
     const Mark mark = mark_of(*node);
-    dot << "  n" << node->id << " [label=\"" << quoted(node->name) << "\\n" << quoted(node->type);
+    dot << "  n" << node->id << " [label=\"" << quoted_line(printable(node->name)) << "\\n"
+        << quoted_line(printable(node->type));
     if (mark.text.empty())
       dot << "\", shape=ellipse";
     else

@@ -2,6 +2,7 @@
 #include <sstream>
 
 #include "engine/graph/graph.h"
+#include "kernels/base/text.h"
 
 namespace clinfer {
 
@@ -17,15 +18,6 @@ TensorDesc default_layout(LayoutRule rule, bool is_output, const NodeOutput& ten
   return has_channels_last(rule, tensor.shape)
              ? TensorDesc::channels_last(tensor.type, tensor.shape)
              : TensorDesc::row_major(tensor.type, tensor.shape);
-}
-
-std::string quoted(std::string_view text) {
-  std::string out;
-  for (char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  }
-  return out;
 }
 
 std::string tensor_text(const NodeOutput& output) {
@@ -73,19 +65,20 @@ OpDesc describe(const Node& node) {
 std::string to_dot(const Graph& graph,
                    const std::function<std::vector<std::string>(const Node&)>& more) {
   std::ostringstream dot;
-  dot << "digraph \"" << quoted(graph.name) << "\" {\n  node [shape=box, fontname=\"sans\"];\n";
+  dot << "digraph \"" << quoted_line(graph.name)
+      << "\" {\n  node [shape=box, fontname=\"sans\"];\n";
   for (const auto& node : graph.nodes()) {
-    dot << "  n" << node->id << " [label=\"" << quoted(printable(node->name)) << "\\n"
-        << quoted(printable(node->type));
+    dot << "  n" << node->id << " [label=\"" << quoted_line(printable(node->name)) << "\\n"
+        << quoted_line(printable(node->type));
     if (node->def) dot << "-" << node->opset;
     for (const PostOp& op : node->tail) dot << "\\n+ " << op.function;
     for (const NodeOutput& output : node->outputs) dot << "\\n" << tensor_text(output);
     std::string fused;
     for (const std::string& name : fused_layers(graph, *node))
       fused += (fused.empty() ? "fused: " : ", ") + name;
-    if (!fused.empty()) dot << "\\n" << quoted(printable(fused));
+    if (!fused.empty()) dot << "\\n" << quoted_line(printable(fused));
     if (more)
-      for (const std::string& line : more(*node)) dot << "\\n" << quoted(printable(line));
+      for (const std::string& line : more(*node)) dot << "\\n" << quoted_line(printable(line));
     dot << "\"";
     if (node->is("Parameter") || node->is("Result")) dot << ", shape=ellipse, color=blue";
     if (node->is("Constant")) dot << ", color=gray, fontcolor=gray40";

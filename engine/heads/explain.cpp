@@ -3,13 +3,14 @@
 
 #include "engine/heads/network.h"
 #include "kernels/base/tensor.h"
+#include "kernels/base/text.h"
 
 namespace clinfer {
 namespace {
 
 std::string port_line(const Port& port, const std::string& more) {
   return "  " + port.name + " " + std::string(name_of(port.type)) + " " + to_string(port.shape) +
-         more + "\n";
+         more;
 }
 
 std::string padded(std::string text, size_t width) {
@@ -21,7 +22,10 @@ std::string padded(std::string text, size_t width) {
 
 std::string explain(const Network& network) {
   const Model& model = *network.model;
-  std::string text = "model " + model.path() + "\ninputs\n";
+  std::string text;
+  const auto add = [&text](const std::string& line) { text += safe_line(line) + "\n"; };
+  add("model " + model.path());
+  add("inputs");
   for (size_t i = 0; i < model.inputs().size(); ++i) {
     std::string fed;
     if (i == network.image_input)
@@ -36,20 +40,20 @@ std::string explain(const Network& network) {
         fed += " " + std::to_string(static_cast<int64_t>(numbers[k]));
       if (numbers.size() > 6) fed += " ...";
     }
-    text += port_line(model.inputs()[i], fed);
+    add(port_line(model.inputs()[i], fed));
   }
-  text += "outputs\n";
+  add("outputs");
   for (size_t i = 0; i < model.outputs().size(); ++i)
-    text += port_line(model.outputs()[i], " by " + model.output_op(i));
+    add(port_line(model.outputs()[i], " by " + model.output_op(i)));
   const HeadChoice& head = network.head;
-  text += "head " + head.name + ": " + head.reason +
-          (head.attach_tensors ? " (a guess: raw tensors are attached)" : "") + "\n";
+  add("head " + head.name + ": " + head.reason +
+      (head.attach_tensors ? " (a guess: raw tensors are attached)" : ""));
   for (const HeadFit& fit : head.considered)
-    text += "  " + padded(fit.name, 20) + padded(name_of(fit.fit), 9) + fit.reason + "\n";
-  text += "facts\n";
+    add("  " + padded(fit.name, 20) + padded(name_of(fit.fit), 9) + fit.reason);
+  add("facts");
   for (const Fact& fact : network.origins)
-    text += "  " + padded(fact.what, 20) + fact.value + " (" + fact.source + ")\n";
-  for (const std::string& warning : network.warnings) text += "warning: " + warning + "\n";
+    add("  " + padded(fact.what, 20) + fact.value + " (" + fact.source + ")");
+  for (const std::string& warning : network.warnings) add("warning: " + warning);
   return text;
 }
 

@@ -4,10 +4,13 @@
 #include <json-glib/json-glib.h>
 
 #include "kernels/base/error.h"
+#include "kernels/base/json_limits.h"
 
 namespace clinfer {
 
 JsonRoot parse_json(const std::string& text) {
+  if (const std::string why = json_excess(text); !why.empty())
+    throw Error{ErrorCode::bad_argument, why};
   GError* problem = nullptr;
   const std::unique_ptr<JsonParser, void (*)(gpointer)> parser(json_parser_new(), g_object_unref);
   if (!json_parser_load_from_data(parser.get(), text.data(), static_cast<gssize>(text.size()),

@@ -12,6 +12,7 @@
 #include "engine/heads/labels.h"
 #include "engine/heads/picture.h"
 #include "kernels/base/log.h"
+#include "kernels/base/text.h"
 
 namespace clinfer {
 namespace {
@@ -232,6 +233,9 @@ Network describe_network(std::shared_ptr<const Model> model, const ModelOptions&
   if (network.gallery && stated.info.count("confidence_threshold") == 0)
     network.model_defaults.threshold = 0;
   network.model_defaults.iou_threshold = share_of(stated, "iou_threshold", 0.45f, network.origins);
+  // They quote the model and the files beside it.
+  network.head.reason = message_line(network.head.reason);
+  for (std::string& warning : network.warnings) warning = message_line(warning);
   return network;
 }
 

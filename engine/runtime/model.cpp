@@ -15,6 +15,7 @@
 #include "engine/ir/ir_reader.h"
 #include "engine/onnx/onnx_reader.h"
 #include "kernels/base/log.h"
+#include "kernels/base/text.h"
 
 namespace clinfer {
 
@@ -87,6 +88,7 @@ ReadModel::ReadModel(const std::string& path, const InputShapes& shapes, const C
     graph_ = std::move(model.graph);
     rt_info_ = std::move(model.rt_info);
     notes_ = std::move(model.notes);
+    for (std::string& note : notes_) note = message_line(note);
   };
   if (!is_onnx(path)) {
     take(read_ir(path, shapes, &custom));

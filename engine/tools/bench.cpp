@@ -14,7 +14,7 @@
 #include "engine/tools/commands.h"
 #include "engine/tools/throughput.h"
 #include "kernels/base/files.h"
-#include "tuning/json_text.h"
+#include "kernels/base/text.h"
 
 namespace clinfer {
 
@@ -26,8 +26,11 @@ double ms_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double, std::milli>(to - from).count();
 }
 
-void print_profile(const std::vector<StepProfile>& rows) {
+void print_profile(std::vector<StepProfile> rows) {
   using Status = StepProfile::Status;
+  for (StepProfile& row : rows)
+    for (std::string* text : {&row.layer, &row.type, &row.kernel, &row.reason, &row.fused_into})
+      *text = safe_line(*text);
   double total = 0;
   size_t layer_width = 5, type_width = 4, executed = 0, constants = 0;
   for (const StepProfile& row : rows) {
@@ -38,7 +41,7 @@ void print_profile(const std::vector<StepProfile>& rows) {
   }
   const auto cell = [](const std::string& text, size_t width) {
     return text.size() <= width ? text + std::string(width - text.size(), ' ')
-                                : text.substr(0, width - 3) + "...";
+                                : std::string(utf8_prefix(text, width - 3)) + "...";
   };
   std::printf("%s  %s  %-13s  %10s  %10s  %6s  %s\n", cell("layer", layer_width).c_str(),
               cell("type", type_width).c_str(), "status", "device us", "host us", "share",
@@ -75,7 +78,7 @@ std::string json_of(const std::vector<StepProfile>& rows) {
                                       {"kernel", row.kernel},
                                       {"fused_into", row.fused_into},
                                       {"reason", row.reason}})
-      text += "\"" + std::string(name) + "\":" + json_text(value) + ",";
+      text += "\"" + std::string(name) + "\":" + json_quoted(value) + ",";
     text.pop_back();
     text += times;
   }
@@ -218,7 +221,7 @@ void run(const Arguments& arguments) {
         "zu,"
         "\"load_ms\":%.3f,\"first_ms\":%.3f,\"first_result_ms\":%.3f,\"images_per_second\":%.3f,"
         "\"latency_ms\":{\"p50\":%.3f,\"p95\":%.3f,\"p99\":%.3f}%s}\n",
-        json_text(model->path()).c_str(), json_text(device.name).c_str(), precision,
+        json_quoted(model->path()).c_str(), json_quoted(device.name).c_str(), precision,
         compiled->streams(), nireq, batch, load_ms, first_ms, first_result_ms,
         measured.images_per_second, measured.percentile(50), measured.percentile(95),
         measured.percentile(99),

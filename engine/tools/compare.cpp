@@ -122,7 +122,7 @@ void compare_layers(std::shared_ptr<const Model> model, const Config& config,
       char largest[32];
       std::snprintf(largest, sizeof largest, "%.3g", total.scale);
       print(largest, own.empty() ? "-" : alone.text, total.text,
-            printable(node->name) + " (" + node->type + fused + ")");
+            printable(node->name) + " (" + printable(node->type) + fused + ")");
       if (alone.error / std::max(1.0, alone.scale) > most) {
         most = alone.error / std::max(1.0, alone.scale);
         worst = label(*node);

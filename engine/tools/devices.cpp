@@ -3,8 +3,8 @@
 
 #include "engine/ocl/device.h"
 #include "engine/tools/commands.h"
+#include "kernels/base/text.h"
 #include "kernels/op.h"
-#include "tuning/json_text.h"
 #include "tuning/shipped.h"
 
 namespace clinfer {
@@ -107,14 +107,14 @@ std::string json_kernels(const std::string& device) {
   const DeviceTraits traits = traits_of(device);
   std::string text;
   for (const LayerKernels& kernels : kernels_on(traits)) {
-    text += (text.empty() ? "" : ",") + ("{\"layer\":" + json_text(kernels.layer));
+    text += (text.empty() ? "" : ",") + ("{\"layer\":" + json_quoted(kernels.layer));
     text += ",\"families\":[";
     for (size_t i = 0; i < kernels.families.size(); ++i)
-      text += (i ? "," : "") + json_text(kernels.families[i]);
+      text += (i ? "," : "") + json_quoted(kernels.families[i]);
     text += "],\"refused\":{";
     for (size_t i = 0; i < kernels.refused.size(); ++i)
-      text += (i ? "," : "") + json_text(kernels.refused[i].first) + ":" +
-              json_text(kernels.refused[i].second);
+      text += (i ? "," : "") + json_quoted(kernels.refused[i].first) + ":" +
+              json_quoted(kernels.refused[i].second);
     text += "}}";
   }
   return std::string(",\"measured\":") + (has_shipped_records(traits) ? "true" : "false") +
@@ -131,7 +131,8 @@ void print_text(const DeviceList& list, bool kernels) {
               << device.platform << "\n";
     if (kernels) print_kernels(device.id);
   }
-  for (const std::string& reason : list.refused) std::cout << "refused: " << reason << "\n";
+  for (const std::string& reason : list.refused)
+    std::cout << "refused: " << safe_line(reason) << "\n";
 }
 
 void print_json(const DeviceList& list, bool kernels) {
@@ -139,17 +140,18 @@ void print_json(const DeviceList& list, bool kernels) {
   std::cout << "{\"devices\":[";
   for (size_t i = 0; i < list.devices.size(); ++i) {
     const DeviceInfo& d = list.devices[i];
-    std::cout << (i ? "," : "") << "{\"id\":" << json_text(d.id)
-              << ",\"name\":" << json_text(d.name) << ",\"vendor\":" << json_text(d.vendor)
-              << ",\"platform\":" << json_text(d.platform) << ",\"driver\":" << json_text(d.driver)
-              << ",\"version\":" << json_text(d.version) << ",\"cpu\":" << flag(d.is_cpu)
+    std::cout << (i ? "," : "") << "{\"id\":" << json_quoted(d.id)
+              << ",\"name\":" << json_quoted(d.name) << ",\"vendor\":" << json_quoted(d.vendor)
+              << ",\"platform\":" << json_quoted(d.platform)
+              << ",\"driver\":" << json_quoted(d.driver)
+              << ",\"version\":" << json_quoted(d.version) << ",\"cpu\":" << flag(d.is_cpu)
               << ",\"integrated\":" << flag(d.is_integrated) << ",\"fp16\":" << flag(d.fp16)
               << ",\"compute_units\":" << d.compute_units << ",\"memory\":" << d.memory
               << (kernels ? json_kernels(d.id) : "") << "}";
   }
   std::cout << "],\"refused\":[";
   for (size_t i = 0; i < list.refused.size(); ++i)
-    std::cout << (i ? "," : "") << json_text(list.refused[i]);
+    std::cout << (i ? "," : "") << json_quoted(list.refused[i]);
   std::cout << "]}\n";
 }
 

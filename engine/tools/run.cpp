@@ -8,6 +8,7 @@
 #include "engine/tools/commands.h"
 #include "engine/tools/npy.h"
 #include "kernels/base/files.h"
+#include "kernels/base/text.h"
 
 namespace clinfer {
 
@@ -93,8 +94,8 @@ void run(const Arguments& arguments) {
     const Tensor& output = request->output(i);
     if (folder)
       write_npy((std::filesystem::path(*folder) / (std::to_string(i) + ".npy")).string(), output);
-    std::cout << i << " " << compiled->outputs()[i].name << " " << name_of(output.type()) << " "
-              << to_string(output.shape()) << "\n";
+    std::cout << i << " " << safe_line(compiled->outputs()[i].name) << " " << name_of(output.type())
+              << " " << to_string(output.shape()) << "\n";
   }
 }
 

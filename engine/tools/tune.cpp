@@ -13,6 +13,7 @@
 #include "engine/measure/tuning.h"
 #include "engine/tools/commands.h"
 #include "engine/tools/tune_pipeline.h"
+#include "kernels/base/text.h"
 
 namespace clinfer {
 
@@ -37,6 +38,12 @@ std::string duration(double seconds) {
 }
 
 // A bar on a terminal, a line now and then elsewhere. On stderr: stdout is for results.
+// A layer's name in a table.
+std::string cell(const std::string& layer) {
+  constexpr size_t kWidth = 40;
+  return safe_line(utf8_prefix(layer, kWidth));
+}
+
 class ProgressBar {
  public:
   bool operator()(const TuningStatus& status) {
@@ -56,8 +63,8 @@ class ProgressBar {
                     status.default_ns / status.best_ns);
     std::fprintf(stderr, "%s%s", terminal_ ? "\r\033[K" : "", bar.c_str());
     if (status.index < status.layers)
-      std::fprintf(stderr, "layer %zu of %zu %.40s: %s; %s", status.index + 1, status.layers,
-                   status.layer.c_str(), *text ? text : "building",
+      std::fprintf(stderr, "layer %zu of %zu %s: %s; %s", status.index + 1, status.layers,
+                   cell(status.layer).c_str(), *text ? text : "building",
                    duration(status.seconds).c_str());
     else
       std::fprintf(stderr, "the whole network, tuned and untuned by turns; %s",
@@ -91,21 +98,20 @@ ABComparison compare(CompiledModel& untuned, CompiledModel& tuned) {
 
 void print_table(const TuningReport& report) {
   size_t width = 5;
-  for (const LayerTuning& layer : report.layers)
-    width = std::max(width, std::min<size_t>(layer.layer.size(), 40));
+  for (const LayerTuning& layer : report.layers) width = std::max(width, cell(layer.layer).size());
   const int w = static_cast<int>(width);
   std::printf("%-*s  %-8s  %10s  %10s  %5s  %6s  %s\n", w, "layer", "from", "default us", "best us",
               "gain", "points", "kernel");
   for (const LayerTuning& layer : report.layers)
-    std::printf("%-*.*s  %-8s  %10.1f  %10.1f  %5.2f  %6zu  %s\n", w, w, layer.layer.c_str(),
+    std::printf("%-*s  %-8s  %10.1f  %10.1f  %5.2f  %6zu  %s\n", w, cell(layer.layer).c_str(),
                 name_of(layer.source).c_str(), layer.default_ns / 1e3, layer.ns / 1e3,
                 layer.ns > 0 ? layer.default_ns / layer.ns : 1.0, layer.tried,
                 layer.kernel.c_str());
   for (const LayerTuning& layer : report.layers) {
     if (!layer.lapsed.empty())
-      std::printf("lapsed: %s: %s\n", layer.layer.c_str(), layer.lapsed.c_str());
+      std::printf("lapsed: %s\n", safe_line(layer.layer + ": " + layer.lapsed).c_str());
     for (const std::string& failed : layer.failed)
-      std::printf("failed: %s: %s\n", layer.layer.c_str(), failed.c_str());
+      std::printf("failed: %s\n", safe_line(layer.layer + ": " + failed).c_str());
   }
   std::printf("%zu layers measured in %s, %zu records from %s, %zu lapsed\n", report.measured,
               duration(report.seconds).c_str(), report.hits, report.file.c_str(), report.lapsed);

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "engine/heads/json_text.h"
 #include "gst/base/element_class.h"
 #include "gst/base/guard.h"
 #include "gst/base/handle.h"
@@ -184,16 +185,12 @@ using Class = clinfer::ElementClass<GstClpublish, properties>;
 // The tags in one line. Throws Error{bad_argument} on text that is no JSON.
 std::string one_line(const std::string& tags) {
   if (tags.empty()) return "";
-  GError* error = nullptr;
-  JsonNode* node = json_from_string(tags.c_str(), &error);
-  const clinfer::Handle<GError> owner(error);
-  if (node == nullptr)
-    throw clinfer::Error{clinfer::ErrorCode::bad_argument,
-                         "tags is no JSON: " +
-                             clinfer::printable(error != nullptr ? error->message : "it is empty")};
-  const clinfer::Handle<char> text(json_to_string(node, FALSE));
-  json_node_unref(node);
-  return text.get();
+  try {
+    const clinfer::JsonRoot root = clinfer::parse_json(tags);
+    return clinfer::Handle<char>(json_to_string(root.get(), FALSE)).get();
+  } catch (const clinfer::Error& error) {
+    throw clinfer::Error{error.code(), "tags is no JSON: " + clinfer::printable(error.what())};
+  }
 }
 
 void open_file(GstBaseTransform* transform, const PublishSettings& settings) {

@@ -29,10 +29,26 @@ size_t character(std::string_view text, size_t& wrong) {
   return length;
 }
 
-std::string one_line(std::string text) {
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = c == '\n' ? ' ' : '?';
-  return text;
+unsigned code_point(std::string_view character) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(character[i]); };
+  if (character.size() == 1) return byte(0);
+  unsigned code = byte(0) & (0xff >> (character.size() + 1));
+  for (size_t i = 1; i < character.size(); ++i) code = code << 6 | (byte(i) & 0x3f);
+  return code;
+}
+
+// Of a valid character. Controls (C0, DEL, C1), separators of lines and paragraphs, and what changes the direction
+// of text or is no text at all; joiners inside of words stay.
+bool is_harmless(std::string_view character) {
+  const unsigned code = code_point(character);
+  constexpr struct {
+    unsigned first, last;
+  } kHarmful[] = {{0, 0x1f},        {0x7f, 0x9f},      {0x61c, 0x61c},   {0x200b, 0x200b},
+                  {0x200e, 0x200f}, {0x2028, 0x202e},  {0x2060, 0x206f}, {0xfeff, 0xfeff},
+                  {0xfff9, 0xfffb}, {0xe0000, 0xe0fff}};
+  for (const auto& range : kHarmful)
+    if (code >= range.first && code <= range.last) return false;
+  return true;
 }
 
 }  // namespace
@@ -59,6 +75,64 @@ std::string valid_utf8(std::string_view text) {
   return valid;
 }
 
+std::string safe_line(std::string_view text) {
+  std::string line;
+  line.reserve(text.size());
+  size_t wrong = 0;
+  while (!text.empty()) {
+    const size_t length = character(text, wrong);
+    if (length == 0)
+      line += kReplacement;
+    else if (is_harmless(text.substr(0, length)))
+      line += text.substr(0, length);
+    else
+      line += text[0] == '\n' ? ' ' : '?';
+    text.remove_prefix(length ? length : wrong);
+  }
+  return line;
+}
+
+std::string json_quoted(std::string_view text) {
+  static constexpr std::string_view kShort = "\n\t\r\b\f", kLetters = "ntrbf";
+  std::string json = "\"";
+  const auto escape = [&json](unsigned unit) {
+    constexpr char kDigits[] = "0123456789abcdef";
+    json += "\\u";
+    for (int shift = 12; shift >= 0; shift -= 4) json += kDigits[unit >> shift & 15];
+  };
+  size_t wrong = 0;
+  for (size_t length; !text.empty(); text.remove_prefix(length ? length : wrong)) {
+    length = character(text, wrong);
+    const std::string_view one = text.substr(0, length);
+    if (length == 0) {
+      json += kReplacement;
+    } else if (one == "\"" || one == "\\") {
+      json += '\\';
+      json += one;
+    } else if (is_harmless(one)) {
+      json += one;
+    } else if (const size_t at = kShort.find(one[0]); at != std::string_view::npos) {
+      json += '\\';
+      json += kLetters[at];
+    } else if (const unsigned code = code_point(one); code < 0x10000) {
+      escape(code);
+    } else {  // two surrogates
+      escape(0xd800 + ((code - 0x10000) >> 10));
+      escape(0xdc00 + ((code - 0x10000) & 0x3ff));
+    }
+  }
+  return json + '"';
+}
+
+std::string quoted_line(std::string_view text) {
+  std::string quoted;
+  for (const char c : safe_line(text)) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted;
+}
+
 std::string_view utf8_prefix(std::string_view text, size_t bytes) {
   if (text.size() <= bytes) return text;
   size_t end = bytes;
@@ -67,15 +141,14 @@ std::string_view utf8_prefix(std::string_view text, size_t bytes) {
 }
 
 std::string message_line(std::string_view text) {
-  if (text.size() <= kLongestHead + kLongestTail) return one_line(valid_utf8(text));
+  if (text.size() <= kLongestHead + kLongestTail) return safe_line(text);
   const std::string_view head = utf8_prefix(text, kLongestHead);
   std::string_view tail = text.substr(text.size() - kLongestTail);
   while (!tail.empty() && text.size() - kLongestTail + 3 > text.size() - tail.size() &&
          continues(tail.front()))
     tail.remove_prefix(1);
   const size_t left_out = text.size() - head.size() - tail.size();
-  return one_line(valid_utf8(head) + " [... " + std::to_string(left_out) + " bytes ...] " +
-                  valid_utf8(tail));
+  return safe_line(head) + " [... " + std::to_string(left_out) + " bytes ...] " + safe_line(tail);
 }
 
 }  // namespace clinfer

@@ -15,8 +15,19 @@ std::string valid_utf8(std::string_view text);
 // The longest prefix of at most `bytes` bytes that ends between two characters.
 std::string_view utf8_prefix(std::string_view text, size_t bytes);
 
-// Makes a complete message: one line of valid UTF-8 without control characters, at most a few
-// thousand bytes. A longer text is cut in the middle, because messages begin with the place and end
+// Foreign text as it may be shown to people, on a terminal, in a log or in a drawing: one line of valid UTF-8, in
+// which nothing moves the cursor, forges another line or turns the direction of what follows. Such characters
+// become '?', line ends a blank.
+std::string safe_line(std::string_view text);
+
+// A safe_line() for Graphviz, between quotation marks.
+std::string quoted_line(std::string_view text);
+
+// The whole text as JSON, in quotation marks. Characters that a safe_line() replaces are escaped, so that a terminal
+// shows them and a parser gives them back; bytes that are not UTF-8 become U+FFFD.
+std::string json_quoted(std::string_view text);
+
+// Makes a complete message: a safe_line() of at most a few thousand bytes. A longer text is cut in the middle, because messages begin with the place and end
 // with advice.
 std::string message_line(std::string_view text);
 

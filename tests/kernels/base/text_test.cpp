@@ -77,6 +77,36 @@ TEST(Text, MessagesAreBoundedLinesOfUtf8) {
   EXPECT_TRUE(is_utf8(printable(std::string(199, 'x') + "\xc3\xa9")));
 }
 
+// U+009B is a terminal's CSI, U+202E turns the rest of a line, U+2028 ends it, U+E0041 is not seen at all.
+constexpr const char* kHarmful[] = {
+    "\x1b",         "\r",           "\x7f",         "\xc2\x9b",     "\xc2\x85",
+    "\xd8\x9c",     "\xe2\x80\x8e", "\xe2\x80\xaa", "\xe2\x80\xae", "\xe2\x80\xa8",
+    "\xe2\x80\xa9", "\xe2\x81\xa6", "\xe2\x81\xa9", "\xef\xbb\xbf", "\xf3\xa0\x81\x81"};
+
+TEST(Text, LinesShowWhatTheyAre) {
+  for (const std::string harmful : kHarmful) {
+    const std::string text = "a" + harmful + "b";
+    EXPECT_EQ(safe_line(text), "a?b");
+    EXPECT_EQ(message_line(text), "a?b");
+    EXPECT_EQ(printable(text), "a?b");
+    EXPECT_EQ(quoted_line("\"" + text), "\\\"a?b");
+    EXPECT_STREQ(Error(ErrorCode::io, text).what(), "a?b");
+    EXPECT_EQ(json_quoted(text).find(harmful), std::string::npos);
+  }
+  EXPECT_EQ(safe_line("a\nERROR: b"), "a ERROR: b");
+  const std::string plain =
+      "caf\xc3\xa9 \xe4\xbd\xa0 \xd9\x85\xe2\x80\x8c\xd9\x87 \xf0\x9f\x98\x80";
+  EXPECT_EQ(safe_line(plain), plain);
+  EXPECT_EQ(json_quoted(plain), '"' + plain + '"');
+  EXPECT_EQ(safe_line(std::string(5000, 'x')).size(), 5000u);
+}
+
+TEST(Text, JsonKeepsWhatALineLacks) {
+  EXPECT_EQ(json_quoted("a\"\\\n\t\x1b\x7f\xff"), "\"a\\\"\\\\\\n\\t\\u001b\\u007f\xef\xbf\xbd\"");
+  EXPECT_EQ(json_quoted("\xe2\x80\xae\xc2\x9b"), "\"\\u202e\\u009b\"");
+  EXPECT_EQ(json_quoted("\xf3\xa0\x81\x81"), "\"\\udb40\\udc41\"");
+}
+
 TEST(Text, ExceptionsOfLibrariesSayWhatToDo) {
   const std::system_error no_thread(EAGAIN, std::generic_category());
   EXPECT_NE(explain(no_thread).find("ulimit -u"), std::string::npos) << explain(no_thread);

@@ -2,6 +2,7 @@
 #include "engine/compile/first_tier.h"
 
 #include "engine/host/model.h"
+#include "kernels/base/leaving.h"
 #include "kernels/base/threads.h"
 
 namespace clinfer {
@@ -28,6 +29,13 @@ std::shared_ptr<host::HostModel> make_first_tier(const std::shared_ptr<const Mod
 std::shared_ptr<CompiledModel> CompiledModel::compile_first_tier(std::shared_ptr<const Model> model,
                                                                  const Config& config) {
   return make_first_tier(model, config, [] {});
+}
+
+std::shared_ptr<CompiledModel> compile_for_host(const std::shared_ptr<const Model>& model,
+                                                const Config& config, std::string warning) {
+  const auto made = make_first_tier(model, config, [] {});
+  made->warn(std::move(warning));
+  return made;
 }
 
 FirstTierMaker::FirstTierMaker(std::shared_ptr<const Model> model, const Config& config,
@@ -60,7 +68,8 @@ void FirstTierMaker::make() {
   std::string why_not;
   try {
     made = make_first_tier(model_, config_, [this] {
-      if (stopped_) throw Error(ErrorCode::cancelled, "the model is compiled");
+      if (stopped_ || is_leaving())
+        throw Error(ErrorCode::cancelled, "the model is compiled, or the process ends");
     });
   } catch (const std::exception& error) {
     why_not = error.what();

@@ -15,6 +15,10 @@ namespace host {
 class HostModel;
 }
 
+// A first tier that no other tier follows, where no device can be had; `warning` says why.
+std::shared_ptr<CompiledModel> compile_for_host(const std::shared_ptr<const Model>& model,
+                                                const Config& config, std::string warning);
+
 // Thread-safe. Shared with the compiling threads, which may outlive its creator.
 class FirstTierMaker {
  public:

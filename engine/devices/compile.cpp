@@ -1,6 +1,7 @@
 // CompiledModel::compile(): for one device, or for the devices of a list.
 #include <algorithm>
 
+#include "engine/compile/first_tier.h"
 #include "engine/compile/model_compiler.h"
 #include "engine/devices/compile_all.h"
 #include "engine/devices/device_choice.h"
@@ -8,6 +9,7 @@
 #include "engine/devices/multi_model.h"
 #include "engine/measure/pipeline.h"
 #include "engine/ocl/device.h"
+#include "kernels/base/leaving.h"
 
 namespace clinfer {
 
@@ -74,11 +76,20 @@ std::shared_ptr<CompiledModel> compile_list(const std::shared_ptr<const Model>& 
 
 std::shared_ptr<CompiledModel> CompiledModel::compile(std::shared_ptr<const Model> model,
                                                       const Config& stated,
-                                                      const Progress& progress,
+                                                      const Progress& stated_progress,
                                                       const TuningObserver& observer,
                                                       const FirstTier& first_tier) try {
+  const ExitWaits exit_waits;
+  const Progress progress = [&stated_progress](const auto&... now) {
+    return !is_leaving() && (!stated_progress || stated_progress(now...));
+  };
   const Config config = with_fallback(stated);
-  ocl::devices(config.cache_dir.value_or("").c_str());  // the first call says where drivers keep
+  // The first call says where drivers keep what they compile.
+  const ocl::Devices& all = ocl::devices(config.cache_dir.value_or("").c_str());
+  // PoCL is there, but not a folder for its code.
+  if (all.usable.empty() && !all.pocl_note.empty() && config.first_tier)
+    return compile_for_host(model, config,
+                            "the host computes without OpenCL, much slower: " + all.pocl_note);
   DeviceChoice choice = choose_devices(config.device);
   for (std::string& idle : idle_settings(config, choice.devices))
     choice.warnings.push_back(std::move(idle));

@@ -53,6 +53,8 @@ class HostModel final : public CompiledModel, public std::enable_shared_from_thi
   bool fetches_from(const FrameMemory&) const override { return false; }
   std::vector<StepProfile> profile() const override;
 
+  void warn(std::string warning) { warnings_.push_back(std::move(warning)); }  // before it is used
+
   // No inference is computed while this is held; one at a time while it is not.
   std::timed_mutex& turn() const { return turn_; }
 

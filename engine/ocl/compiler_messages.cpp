@@ -1,25 +1,36 @@
 // Messages between the application and its compilers' processes.
 #include "engine/ocl/compiler_messages.h"
 
+#include <poll.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
+
+#include "engine/ocl/source_id.h"
+#include "kernels/base/error.h"
+#include "kernels/base/files.h"
+#include "kernels/base/hash.h"
 
 namespace clinfer::ocl {
 
 namespace {
 
-constexpr const char* kProtocol = "clinfer compiler 3";  // raised when messages change
-constexpr uint64_t kLongest = uint64_t{1} << 30;         // of a message
-constexpr uint64_t kMostItems = 4096;                    // launches, arguments
+constexpr std::string_view kProtocol = "clinfer compiler 4|";  // raised when messages change
+constexpr uint64_t kMostItems = 4096;                          // launches, arguments
 
-bool send_all(int socket, const void* data, size_t size) {
-  const auto* at = static_cast<const char*>(data);
+// Calls `transfer` with the flags that it needs until all of `size` bytes went.
+template <typename Byte, typename Transfer>
+bool transfer_all(Byte* at, size_t size, const Patience& patience, short events,
+                  const Transfer& transfer) {
   while (size > 0) {
-    const ssize_t n = send(socket, at, size, MSG_NOSIGNAL);
+    const ssize_t n = transfer(at, size, patience ? MSG_DONTWAIT : 0);
     if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN && patience && patience(events)) continue;
     if (n <= 0) return false;
     at += n;
     size -= static_cast<size_t>(n);
@@ -27,16 +38,17 @@ bool send_all(int socket, const void* data, size_t size) {
   return true;
 }
 
-bool receive_all(int socket, void* data, size_t size) {
-  auto* at = static_cast<char*>(data);
-  while (size > 0) {
-    const ssize_t n = recv(socket, at, size, 0);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    at += n;
-    size -= static_cast<size_t>(n);
-  }
-  return true;
+bool send_all(int socket, const void* data, size_t size, const Patience& patience) {
+  return transfer_all(static_cast<const char*>(data), size, patience, POLLOUT,
+                      [socket](const char* at, size_t bytes, int flags) {
+                        return send(socket, at, bytes, flags | MSG_NOSIGNAL);
+                      });
+}
+
+bool receive_all(int socket, void* data, size_t size, const Patience& patience) {
+  return transfer_all(
+      static_cast<char*>(data), size, patience, POLLIN,
+      [socket](char* at, size_t bytes, int flags) { return recv(socket, at, bytes, flags); });
 }
 
 class Writer {
@@ -88,22 +100,39 @@ class Reader {
 
 }  // namespace
 
-bool send_message(int socket, const std::string& message) {
+bool send_message(int socket, const std::string& message, const Patience& patience) {
   const uint64_t length = message.size();
-  return send_all(socket, &length, sizeof length) &&
-         send_all(socket, message.data(), message.size());
+  return send_all(socket, &length, sizeof length, patience) &&
+         send_all(socket, message.data(), message.size(), patience);
 }
 
-bool receive_message(int socket, std::string& message) {
+bool receive_message(int socket, std::string& message, const Patience& patience, uint64_t longest) {
   uint64_t length = 0;
-  if (!receive_all(socket, &length, sizeof length) || length > kLongest) return false;
+  if (!receive_all(socket, &length, sizeof length, patience) || length > longest) return false;
   message.resize(length);
-  return receive_all(socket, message.data(), message.size());
+  return receive_all(socket, message.data(), message.size(), patience);
 }
 
-std::string greeting_of(const DeviceInfo& device) {
-  return std::string(kProtocol) + "|" + device.platform + "|" + device.name + "|" + device.driver +
-         "|" + device.version;
+namespace {
+
+std::string build_text() { return std::string(kProtocol) + kSourceId + "|"; }
+
+}  // namespace
+
+std::string new_greeting() {
+  std::array<uint64_t, 4> secret{};
+  if (getrandom(secret.data(), sizeof secret, 0) != sizeof secret)
+    throw Error(ErrorCode::io, "the system gives no random numbers: " + system_reason(errno));
+  std::string text = build_text();
+  for (const uint64_t part : secret) text += hex(part);
+  return text;
+}
+
+bool is_of_this_build(const std::string& greeting) { return greeting.starts_with(build_text()); }
+
+std::string answer_to(const std::string& greeting, const DeviceInfo& device) {
+  return greeting + "|" + device.platform + "|" + device.name + "|" + device.driver + "|" +
+         device.version;
 }
 
 std::string pack(const CompileRequest& request) {

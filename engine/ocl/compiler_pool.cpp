@@ -9,8 +9,10 @@
 #include <filesystem>
 #include <string_view>
 
+#include "engine/ocl/compiler_path.h"
 #include "engine/ocl/compiling.h"
 #include "kernels/base/log.h"
+#include "kernels/base/paths.h"
 #include "kernels/base/processors.h"
 
 namespace clinfer::ocl {
@@ -54,30 +56,34 @@ constexpr unsigned kMostStartingOfNvidia = 2;
 
 }  // namespace
 
-std::string find_program() {
+std::string find_compiler() {
   std::error_code error;
-  std::vector<fs::path> candidates;
   const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  if (self.filename() == "clinfer") candidates.push_back(self);
   Dl_info here{};
-  if (dladdr(reinterpret_cast<const void*>(&find_program), &here) != 0) {
-    fs::path file = fs::weakly_canonical(here.dli_fname, error);
-    if (error || !fs::exists(file, error)) file = self;  // the program, by a name of its own
-    const fs::path folder = file.parent_path();
-    candidates.push_back(folder / "../engine/tools/clinfer");  // a build folder
-    constexpr std::string_view from_plugin = CLINFER_PROGRAM_FROM_PLUGIN;
-    candidates.push_back(folder / from_plugin);
-    candidates.push_back(folder / from_plugin.substr(3));  // libclinfer.so lies one folder above it
+  fs::path code = self;  // or the plug-in or library that this is in
+  if (dladdr(reinterpret_cast<const void*>(&find_compiler), &here) != 0) {
+    const fs::path file = fs::weakly_canonical(here.dli_fname, error);
+    if (!error && fs::exists(file, error)) code = file;
   }
-  candidates.emplace_back(CLINFER_INSTALLED_PROGRAM);
+  const fs::path folder = code.parent_path();
+  const std::string_view from_plugin = kCompilerFromPlugin;
+  const fs::path candidates[] = {
+      folder / from_plugin,
+      folder / from_plugin.substr(3),               // libclinfer.so lies one folder above it
+      folder / kCompilerFromProgram,                // the program clinfer
+      folder / "../engine/tools/clinfer-compiler",  // a build folder
+      folder / "clinfer-compiler",                  // the program clinfer in a build folder
+  };
   std::string looked_at;
   for (const fs::path& candidate : candidates) {
     const fs::path program = candidate.lexically_normal();
-    if (access(program.c_str(), X_OK) == 0) return program;
-    looked_at += (looked_at.empty() ? "" : ", ") + program.string();
+    std::string why = access(program.c_str(), X_OK) != 0 ? "" : who_else_replaces(program, code);
+    if (access(program.c_str(), X_OK) == 0 && why.empty() && program != self) return program;
+    if (!why.empty()) why = ", which is not started: " + why;
+    looked_at += (looked_at.empty() ? "" : "; ") + program.string() + why;
   }
   throw Error(ErrorCode::not_found,
-              "the program clinfer was not found (looked at " + looked_at + ")");
+              "the program clinfer-compiler was not found (looked at " + looked_at + ")");
 }
 
 std::shared_ptr<CompilerPool> CompilerPool::of(const Context& context) {
@@ -87,7 +93,7 @@ std::shared_ptr<CompilerPool> CompilerPool::of(const Context& context) {
   unsigned most = worth_having(context);
   std::string program, problem;
   try {
-    if (most > 0) program = find_program();
+    if (most > 0) program = find_compiler();
   } catch (const Error& error) {
     problem = error.what();
     most = 0;
@@ -95,7 +101,7 @@ std::shared_ptr<CompilerPool> CompilerPool::of(const Context& context) {
   auto made = std::make_shared<CompilerPool>(
       context.device.info, program, most,
       context.traits.vendor == Vendor::nvidia ? kMostStartingOfNvidia : most);
-  made->problem_ = problem;
+  made->none_ = problem;
   known = made;
   return made;
 }
@@ -121,13 +127,14 @@ std::unique_ptr<CompilerProcess> CompilerPool::take(const void* owner,
   std::unique_lock lock(mutex_);
   const auto place = waiting_.insert(length);
   changed_.wait(lock, [&] {
-    if (abandoned || leaving) return true;
-    const bool can_start = starting_ < most_starting_ && busy_.size() < most_;
-    return place == waiting_.begin() && (!idle_.empty() || can_start);
+    if (abandoned || leaving || allowed_ == 0) return true;
+    const bool can_start = starting_ < most_starting_ && busy_.size() < allowed_;
+    const bool can_use = !idle_.empty() && busy_.size() < allowed_;
+    return place == waiting_.begin() && (can_use || can_start);
   });
   waiting_.erase(place);
   changed_.notify_all();  // another one is the first now
-  if (abandoned || leaving) return nullptr;
+  if (abandoned || leaving || allowed_ == 0) return nullptr;
   std::unique_ptr<CompilerProcess> process;
   const bool starts = idle_.empty();
   if (starts) {
@@ -171,31 +178,57 @@ void CompilerPool::give_back(std::unique_ptr<CompilerProcess> process, bool work
 CompileAnswer CompilerPool::compile(const CompileRequest& request, const void* owner,
                                     const std::atomic<bool>& abandoned) {
   using Outcome = CompileAnswer::Outcome;
-  CompileAnswer answer;
-  if (most_ == 0) return answer;
   CompileRequest now = request;
-  for (int attempt = 0; attempt < 2; ++attempt) {
+  for (int crashes = 0;;) {
+    unsigned allowed = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      if (allowed_ == 0) return {Outcome::none, none_, {}};
+      allowed = allowed_;
+    }
     std::unique_ptr<CompilerProcess> process = take(owner, abandoned, now.source.size());
-    if (!process) return {Outcome::stopped, "", {}};
+    if (!process && (abandoned || leaving)) return {Outcome::stopped, "", {}};
+    if (!process) continue;
+    CompileAnswer answer;
     try {
       answer = process->compile(now);
     } catch (...) {
       give_back(std::move(process), false);
       throw;
     }
-    give_back(std::move(process),
-              answer.outcome == Outcome::built || answer.outcome == Outcome::refused);
-    if (answer.outcome != Outcome::crashed) break;
+    const bool works = answer.outcome == Outcome::built || answer.outcome == Outcome::refused;
+    if (works) any_worked_ = true;
+    give_back(std::move(process), works);
+    if (works || answer.outcome == Outcome::stopped) return answer;
     log(LogArea::programs, LogLevel::warning,
-        [&] { return "a compiler process ended while it compiled: " + answer.text; });
-    now.launches.clear();
-    now.wants_binary = false;
+        [&] { return "a compiler process failed: " + answer.text; });
+    if (answer.outcome == Outcome::crashed) {
+      if (++crashes == 2) return answer;
+      now.launches.clear();
+      now.wants_binary = false;
+    } else if (!go_on_with_fewer(answer, allowed)) {
+      return answer;
+    }
   }
-  if (answer.outcome == Outcome::none) {
+}
+
+bool CompilerPool::go_on_with_fewer(const CompileAnswer& failed, unsigned allowed) {
+  using Outcome = CompileAnswer::Outcome;
+  {
     const std::lock_guard lock(mutex_);
-    problem_ = answer.text;
+    // Several that failed together make them fewer once.
+    if (allowed != allowed_) return true;
+    // One that cannot start, while others can, meets a limit that those have reached.
+    const bool others_can = any_worked_ || failed.outcome == Outcome::limited;
+    const auto others = others_can ? static_cast<unsigned>(busy_.size() + idle_.size()) : 0;
+    const unsigned fewer =
+        failed.outcome == Outcome::lost ? allowed_ / 2 : std::min(others, allowed_ - 1);
+    if (fewer == 0 && failed.outcome == Outcome::limited) return false;
+    allowed_ = fewer;
+    (fewer == 0 ? none_ : fewer_) = failed.text;
   }
-  return answer;
+  changed_.notify_all();
+  return true;
 }
 
 void CompilerPool::abandon(const void* owner) {
@@ -223,16 +256,20 @@ void CompilerPool::stop_all() {
 
 bool CompilerPool::has_problem() {
   const std::lock_guard lock(mutex_);
-  return !problem_.empty();
+  return !none_.empty();
 }
 
 std::string CompilerPool::take_problem() {
-  static std::atomic<bool> said{false};
+  static std::atomic<bool> said_none{false}, said_fewer{false};
   const std::lock_guard lock(mutex_);
-  if (problem_.empty() || said.exchange(true)) return "";
-  return "kernels are compiled in the application's own process, one at a time, and whoever leaves "
-         "meanwhile waits for them: " +
-         problem_;
+  if (!none_.empty() && !said_none.exchange(true))
+    return "kernels are compiled in the application's own process, one at a time, and whoever "
+           "leaves meanwhile waits for them: " +
+           none_;
+  if (none_.empty() && !fewer_.empty() && !said_fewer.exchange(true))
+    return "kernels are compiled by " + std::to_string(allowed_) + " of " + std::to_string(most_) +
+           " processes: " + fewer_;
+  return "";
 }
 
 }  // namespace clinfer::ocl

@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <ctime>
 #include <utility>
 
 #include "engine/ocl/compiler_messages.h"
@@ -19,8 +21,15 @@ namespace clinfer::ocl {
 
 namespace {
 
-// Drivers of GPUs take a second or two to start.
-constexpr int kPatience = 30000;  // ms
+// A process that computes nothing for so long has come to a stop; on a machine under load, each gets some time of a
+// processor within it.
+constexpr auto kPatience = std::chrono::seconds(10);
+constexpr int kLook = 500;  // ms
+// How long a process may take to end by itself: one that is stopped, and one that has closed its socket, whose way
+// of ending is of interest.
+constexpr int kShortly = 20, kDying = 2000;  // ms
+// The longest programs take minutes.
+constexpr auto kLongest = std::chrono::minutes(15);
 
 // Attributes of a process that hears no signal of the terminal and blocks or ignores none.
 class Attributes {
@@ -61,81 +70,136 @@ std::string how_ended(int status) {
 
 CompilerProcess::CompilerProcess(const std::string& program, const DeviceInfo& device)
     : device_(device), program_(program) {
-  std::string name = "clinfer", command = "--compiler", id = device.id;
+  std::string name = "clinfer-compiler", id = device.id;
+  const auto refused = [this](int error, const std::string& what) {
+    problem_ = {
+        is_limit(error) ? Outcome::limited : Outcome::none, what + ": " + system_reason(error), {}};
+  };
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-    hits_limit_ = is_limit(errno);
-    problem_ = "no socket for a compiler: " + system_reason(errno);
+    refused(errno, "no socket for a compiler");
     return;
   }
   socket_ = Descriptor(ends[0]);
   const Descriptor theirs(ends[1]);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, theirs.get(), STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, theirs.get(), kCompilerSocket);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   // Files of the application must not stay open for as long as the process lives.
-  posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
+  posix_spawn_file_actions_addclosefrom_np(&actions, kCompilerSocket + 1);
   const Attributes attributes;
-  char* const arguments[] = {name.data(), command.data(), id.data(), nullptr};
+  char* const arguments[] = {name.data(), id.data(), nullptr};
   const int error =
       posix_spawn(&process_, program.c_str(), &actions, attributes.get(), arguments, environ);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) {
     process_ = -1;
-    hits_limit_ = is_limit(error);
-    problem_ = program + " cannot be started: " + system_reason(error);
+    refused(error, program + " cannot be started");
   }
 }
 
-CompilerProcess::~CompilerProcess() { end(); }
+CompilerProcess::~CompilerProcess() { end(kShortly); }
 
-int CompilerProcess::end() noexcept {
+int CompilerProcess::end(int most_ms) noexcept {
   if (socket_) shutdown(socket_.get(), SHUT_RDWR);  // it ends by itself
   int status = 0;
   if (process_ <= 0) return status;
   pid_t gone = 0;
-  for (int i = 0; i < 20 && (gone = waitpid(process_, &status, WNOHANG)) == 0; ++i) usleep(1000);
+  for (int i = 0; i < most_ms && (gone = waitpid(process_, &status, WNOHANG)) == 0; ++i)
+    usleep(1000);
   if (gone == 0) {
     kill(process_, SIGKILL);
     while ((gone = waitpid(process_, &status, 0)) < 0 && errno == EINTR) {
     }
+    status = 0;  // our own doing
   }
   process_ = -1;
   return gone > 0 ? status : 0;
 }
 
+namespace {
+
+// The time that all threads of a process have computed, or have waited for the system while it did.
+std::chrono::nanoseconds computed_by(pid_t process) {
+  clockid_t clock{};
+  timespec time{};
+  if (clock_getcpuclockid(process, &clock) != 0 || clock_gettime(clock, &time) != 0) return {};
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+}  // namespace
+
+bool CompilerProcess::is_patient(short events) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  auto last_seen = start;
+  auto computed = computed_by(process_);
+  for (;;) {
+    pollfd socket{socket_.get(), events, 0};
+    const int ready = poll(&socket, 1, kLook);
+    if (ready > 0 || (ready < 0 && errno != EINTR)) return true;  // the call itself says what is
+    const auto now = Clock::now();
+    if (const auto by_now = computed_by(process_); by_now != computed) {
+      computed = by_now;
+      last_seen = now;
+    }
+    silent_ = now - last_seen > kPatience || now - start > kLongest;
+    if (silent_) return false;
+  }
+}
+
+CompileAnswer CompilerProcess::what_ended_it() {
+  const int status = end(silent_ ? kShortly : kDying);
+  if (silent_) return {Outcome::lost, "it does not answer", {}};
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+    return {Outcome::lost, how_ended(status) + ", as the system does where memory is short", {}};
+  return {Outcome::crashed, how_ended(status), {}};
+}
+
 void CompilerProcess::wait_until_ready() {
   if (std::exchange(greeted_, true)) return;
-  if (!problem_.empty()) return;
-  pollfd readable{socket_.get(), POLLIN, 0};
-  std::string greeting;
-  if (poll(&readable, 1, kPatience) <= 0 || !receive_message(socket_.get(), greeting)) {
-    const int status = end();
-    hits_limit_ = WIFSIGNALED(status);  // drivers abort where they get no threads or memory
-    problem_ = program_ + " does not serve as a compiler (" + how_ended(status) + ")";
-    if (hits_limit_)
-      problem_ +=
+  if (problem_.outcome != Outcome::built) return;
+  const Patience patience = [this](short events) { return is_patient(events); };
+  const std::string greeting = new_greeting();
+  std::string answer;
+  if (!send_message(socket_.get(), greeting, patience) ||
+      !receive_message(socket_.get(), answer, patience, kLongestGreeting)) {
+    const CompileAnswer ended = what_ended_it();
+    problem_.text = program_ + " does not serve as a compiler (" + ended.text + ")";
+    problem_.outcome = ended.outcome == Outcome::lost && !silent_ ? Outcome::lost : Outcome::none;
+    // Drivers abort where they get no threads or memory.
+    if (ended.outcome == Outcome::crashed && ended.text.starts_with("signal")) {
+      problem_.outcome = Outcome::limited;
+      problem_.text +=
           "; drivers end like that where they get no threads or memory (ulimit -u, ulimit -v)";
-  } else if (greeting != greeting_of(device_))
-    problem_ = program_ + " is of another version, or finds another device as " + device_.id;
+    }
+  } else if (answer != answer_to(greeting, device_)) {
+    problem_ = {Outcome::none,
+                program_ + " is of another version, or finds another device as " + device_.id,
+                {}};
+  }
 }
 
 CompileAnswer CompilerProcess::compile(const CompileRequest& request) {
-  using Outcome = CompileAnswer::Outcome;
-  const auto failed = [this](Outcome outcome, const std::string& why) {
-    return CompileAnswer{stopped_ ? Outcome::stopped : outcome, why, {}};
+  const auto failed = [this](CompileAnswer why) {
+    return stopped_ ? CompileAnswer{Outcome::stopped, "", {}} : why;
   };
   wait_until_ready();
-  if (!problem_.empty()) return failed(hits_limit_ ? Outcome::crashed : Outcome::none, problem_);
+  if (problem_.outcome != Outcome::built) return failed(problem_);
+  const Patience patience = [this](short events) { return is_patient(events); };
   std::string reply;
-  if (stopped_ || !send_message(socket_.get(), pack(request)) ||
-      !receive_message(socket_.get(), reply))
-    return failed(Outcome::crashed, "the compiler crashed: " + how_ended(end()));
+  if (stopped_ || !send_message(socket_.get(), pack(request), patience) ||
+      !receive_message(socket_.get(), reply, patience)) {
+    CompileAnswer ended = what_ended_it();
+    if (ended.outcome == Outcome::crashed) ended.text = "the compiler crashed: " + ended.text;
+    return failed(ended);
+  }
   CompileAnswer answer;
   if (!unpack(reply, answer))
-    return failed(Outcome::crashed, "the compiler's answer makes no sense");
+    return failed({Outcome::crashed, "the compiler's answer makes no sense", {}});
   return answer;
 }
 

@@ -35,7 +35,9 @@ struct CompileAnswer {
   enum class Outcome {
     built,
     refused,  // by the compiler; `text` is its error and log
-    crashed,  // the process has ended, or a limit of the system keeps it from running; `text` says why
+    crashed,  // the process ended by itself; `text` says how
+    lost,  // somebody else killed it (the system does where memory is short), or it did not answer
+    limited,  // a limit of the system keeps it from running, and this process would meet it, too
     stopped,  // by stop()
     none,     // there is no such process; `text` says why
   };
@@ -44,12 +46,12 @@ struct CompileAnswer {
   std::vector<unsigned char> binary;  // "" also where the driver gives none
 };
 
-// The process is the clinfer program: `clinfer --compiler DEVICE`, which takes requests from its
-// standard input. It ends when that does, also in the middle of a program; so it never outlives its
-// owner. Nothing of the application is open in it, and signals of the terminal do not reach it.
+// The process is `clinfer-compiler DEVICE`, which takes requests from a socket that it inherits. It ends when that
+// does, also in the middle of a program; so it never outlives its owner. Nothing of the application is open in it,
+// and signals of the terminal do not reach it. One that neither answers nor computes for ten seconds is given up.
 class CompilerProcess {
  public:
-  // `program`: path of clinfer. Where it cannot be started, compile() says so.
+  // `program`: path of clinfer-compiler. Where it cannot be started, compile() says so.
   CompilerProcess(const std::string& program, const DeviceInfo& device);
   ~CompilerProcess();  // does not wait for what is being compiled
   CompilerProcess(const CompilerProcess&) = delete;
@@ -64,21 +66,24 @@ class CompilerProcess {
   bool is_stopped() const { return stopped_; }
 
  private:
-  int end() noexcept;  // waits for the process to be gone; its status, as waitpid() gives it
+  using Outcome = CompileAnswer::Outcome;
+  // Waits for the process to be gone, and kills it if it is not by then; its status, as waitpid() gives it.
+  int end(int most_ms) noexcept;
+  bool is_patient(short events);
+  // Why the process, which is not there any more, did not answer.
+  CompileAnswer what_ended_it();
 
   const DeviceInfo device_;
   const std::string program_;
   Descriptor socket_;
   pid_t process_ = -1;
-  std::string problem_;  // why it does not work
-  // A limit of the system or the user is the reason. This process would meet it, too, and PoCL ends the
-  // process then.
-  bool hits_limit_ = false;
-  bool greeted_ = false;
+  CompileAnswer problem_{Outcome::built, "", {}};  // why it does not work
+  bool greeted_ = false, silent_ = false;
   std::atomic<bool> stopped_{false};
 };
 
-// The helper process's main loop: serves requests from standard input. Throws Error{no_device}.
+// The helper process's main loop: serves the owner at the other end of kCompilerSocket. Returns where there is no
+// owner of the same build. Throws Error{no_device}.
 void serve_as_compiler(const std::string& device_id);
 
 // Builds and launches in this process, as the compilers' processes do. Throws cl::Error where it

@@ -186,7 +186,7 @@ void end_with_owner() {
     std::thread([owner] {
       constexpr int kAskAgain = 1000;  // ms; a fork of the owner may keep the socket open
       for (;;) {
-        pollfd socket{STDIN_FILENO, POLLRDHUP, 0};
+        pollfd socket{kCompilerSocket, POLLRDHUP, 0};
         if (poll(&socket, 1, kAskAgain) > 0 || getppid() != owner) _exit(0);
       }
     }).detach();
@@ -202,17 +202,26 @@ cl::Program build_here(const Context& context, const CompileRequest& request) {
 }
 
 void serve_as_compiler(const std::string& device_id) {
+  constexpr int kPatience = 10000;  // ms
+  const Patience patience = [](short events) {
+    pollfd socket{kCompilerSocket, events, 0};
+    return poll(&socket, 1, kPatience) > 0;
+  };
+  std::string greeting;
+  if (!receive_message(kCompilerSocket, greeting, patience, kLongestGreeting) ||
+      !is_of_this_build(greeting))
+    return;
   // A driver that writes more than the user may learns it from its own call.
   std::signal(SIGXFSZ, SIG_IGN);
   end_with_owner();
   const Device& device = select_device(device_id);
   const cl::Context context(device.device);
   amx_problem();  // trials run kernels that use it
-  if (!send_message(STDIN_FILENO, greeting_of(device.info))) return;
+  if (!send_message(kCompilerSocket, answer_to(greeting, device.info))) return;
   std::string message;
   CompileRequest request;
-  while (receive_message(STDIN_FILENO, message) && unpack(message, request))
-    if (!send_message(STDIN_FILENO, pack(compile(context, device, request)))) break;
+  while (receive_message(kCompilerSocket, message) && unpack(message, request))
+    if (!send_message(kCompilerSocket, pack(compile(context, device, request)))) break;
   _exit(0);  // without waiting for the drivers to clean up
 }
 

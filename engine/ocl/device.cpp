@@ -16,6 +16,7 @@
 
 #include "engine/ocl/amx.h"
 #include "engine/ocl/pocl_cache.h"
+#include "kernels/base/leaving.h"
 #include "kernels/base/processors.h"
 #include "kernels/base/text.h"
 #include "kernels/base/threads.h"
@@ -133,8 +134,13 @@ Devices enumerate(const std::string& cache_folder) {
     std::vector<cl::Device> devices;
     try {
       name = clean(platform.getInfo<CL_PLATFORM_NAME>());
-      if (name == kPocl) found.pocl_note = provide_pocl_cache(cache_folder);
-      platform.getDevices(CL_DEVICE_TYPE_ALL, &devices);
+      bool usable = true;
+      if (name == kPocl) {
+        PoclCache cache = provide_pocl_cache(cache_folder);
+        found.pocl_note = std::move(cache.note);
+        usable = cache.usable;  // else PoCL would end the process
+      }
+      if (usable) platform.getDevices(CL_DEVICE_TYPE_ALL, &devices);
     } catch (const cl::Error& error) {
       if (error.err() != CL_DEVICE_NOT_FOUND) {
         found.refused.push_back(name + ": no device (" + error_name(error.err()) + ")");
@@ -347,9 +353,12 @@ Blocks2d blocks_2d_of(const DeviceTraits& traits, const std::string& extensions,
 
 const Devices& devices(const char* cache_folder) {
   static std::mutex mutex;
-  static std::unique_ptr<const Devices> all;
+  static const Devices* all = nullptr;  // never destroyed: threads may outlive statics
   const std::lock_guard lock(mutex);
-  if (!all) all = std::make_unique<Devices>(enumerate(cache_folder));
+  if (all == nullptr) {
+    const ExitWaits exit_waits;
+    all = new Devices(enumerate(cache_folder));
+  }
   return *all;
 }
 

@@ -16,6 +16,7 @@
 #include "engine/ocl/build_log.h"
 #include "engine/ocl/compiling.h"
 #include "kernels/base/files.h"
+#include "kernels/base/leaving.h"
 #include "kernels/base/log.h"
 #include "kernels/base/processors.h"
 #include "kernels/registers.h"
@@ -61,7 +62,7 @@ struct Job {
 };
 
 constexpr auto kPoll = std::chrono::milliseconds(20);  // between two questions whether to go on
-// Between two calls of wait_for_compilers_at_exit() while a driver compiles in this process: it may
+// Between two calls of notice_exit() while a driver compiles in this process: it may
 // register an exit handler at any time.
 constexpr auto kRegisterAgain = std::chrono::milliseconds(2);
 
@@ -109,7 +110,8 @@ class Builder {
     if (abandoned || answer.outcome == CompileAnswer::Outcome::stopped)
       throw Error(ErrorCode::cancelled, "building the kernels was cancelled");
     if (answer.outcome == CompileAnswer::Outcome::refused) refuse(job, request.source, answer.text);
-    if (answer.outcome == CompileAnswer::Outcome::crashed)
+    if (answer.outcome == CompileAnswer::Outcome::crashed ||
+        answer.outcome == CompileAnswer::Outcome::limited)
       refuse(job, request.source, "(" + answer.text + ")");
     const bool made = !answer.binary.empty() && from_binary(job, answer.binary);
     // In this process a kernel of the user's is not tried: it may do anything.
@@ -415,7 +417,7 @@ struct ProgramBuilder::State {
     } catch (...) {
       job.error = std::current_exception();
     }
-    wait_for_compilers_at_exit();
+    notice_exit();
     lock.lock();
     job.done = true;
     changed.notify_all();
@@ -446,7 +448,7 @@ ProgramBuilder::~ProgramBuilder() {
   state_->compilers->abandon(state_.get());
   // A driver that compiles in this process must not be there when the process ends.
   for (std::unique_lock lock(state_->mutex); state_->builder.compiles_here() && !is_leaving();) {
-    wait_for_compilers_at_exit();
+    notice_exit();
     state_->changed.wait_for(lock, kRegisterAgain);
   }
 }
@@ -470,7 +472,7 @@ ProgramBuilder::Built ProgramBuilder::get(const Instantiation& instantiation,
     if (is_leaving() || !go_on())
       throw Error(ErrorCode::cancelled, "building the kernels was cancelled");
     const bool here = state_->builder.compiles_here();
-    if (here) wait_for_compilers_at_exit();
+    if (here) notice_exit();
     lock.lock();
     state_->changed.wait_for(lock, here ? kRegisterAgain : kPoll, [&] { return job->done; });
   }

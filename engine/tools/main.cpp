@@ -6,7 +6,6 @@
 #include <iostream>
 
 #include "engine/heads/beside.h"
-#include "engine/ocl/compiler_process.h"
 #include "engine/runtime/left_work.h"
 #include "engine/tools/commands.h"
 #include "kernels/base/files.h"
@@ -102,8 +101,6 @@ void dispatch(const std::vector<std::string>& words) {
     if (words.empty()) throw Error(ErrorCode::bad_argument, "a command is needed");
     return;
   }
-  // Not a command for people: how the engine starts a compiler of its own.
-  if (words[0] == "--compiler" && words.size() == 2) return ocl::serve_as_compiler(words[1]);
   std::string names;
   for (const Command& command : commands()) {
     names += (names.empty() ? "" : ", ") + command.spec.name;

@@ -2,6 +2,8 @@
 #include "engine/ocl/compiler_process.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +18,7 @@
 #include "engine/ocl/compiler_messages.h"
 #include "engine/ocl/compiler_pool.h"
 #include "engine/ocl/programs.h"
+#include "tests/another_user.h"
 #include "tests/engine/test_files.h"
 
 namespace clinfer::ocl {
@@ -23,10 +26,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-std::string program() {
-  const char* path = std::getenv("CLINFER_PROGRAM");
+std::string path_in(const char* variable) {
+  const char* path = std::getenv(variable);
   return path != nullptr ? path : "";
 }
+std::string program() { return path_in("CLINFER_COMPILER"); }
+std::string clinfer() { return path_in("CLINFER_PROGRAM"); }
 
 std::shared_ptr<const Context> context() { return Context::create(select_device("GPU")); }
 
@@ -62,7 +67,7 @@ CompileRequest request(const std::string& source, const std::string& options = "
 }
 
 TEST(CompilerProcess, SaysWhetherItCompiled) {
-  if (program().empty()) GTEST_SKIP() << "CLINFER_PROGRAM names no program";
+  if (program().empty()) GTEST_SKIP() << "CLINFER_COMPILER names no program";
   CompilerProcess process(program(), info());
   const CompileAnswer built =
       process.compile(request("__kernel void k(__global int* a) { *a = 1; }"));
@@ -109,7 +114,7 @@ TEST(CompilerProcess, IsStoppedWhileItCompiles) {
 
 // An owner may give up just when its compiler has answered. The next owner gets one that works.
 TEST(CompilerProcess, TheNextOwnerGetsOneThatWorks) {
-  if (program().empty()) GTEST_SKIP() << "CLINFER_PROGRAM names no program";
+  if (program().empty()) GTEST_SKIP() << "CLINFER_COMPILER names no program";
   CompilerPool pool(info(), program(), 1);
   const int first = 0, second = 0;
   const std::atomic<bool> abandoned{false};
@@ -124,7 +129,7 @@ TEST(CompilerProcess, TheNextOwnerGetsOneThatWorks) {
 
 // The binary holds the code that PoCL would else compile at the first launch.
 TEST(CompilerProcess, GivesTheCodeThatALaunchNeeds) {
-  if (program().empty()) GTEST_SKIP() << "CLINFER_PROGRAM names no program";
+  if (program().empty()) GTEST_SKIP() << "CLINFER_COMPILER names no program";
   if (pocl_version(select_device("GPU")) == 0) GTEST_SKIP() << "the device is not PoCL's";
   CompilerProcess process(program(), info());
   const auto now = std::chrono::system_clock::now().time_since_epoch().count() % 1000000000;
@@ -151,7 +156,7 @@ TEST(CompilerProcess, GivesTheCodeThatALaunchNeeds) {
 
 // As a copy along a negative stride does.
 TEST(CompilerProcess, TrialsMayReadBackwards) {
-  if (program().empty()) GTEST_SKIP() << "CLINFER_PROGRAM names no program";
+  if (program().empty()) GTEST_SKIP() << "CLINFER_COMPILER names no program";
   CompilerProcess process(program(), info());
   const CompileAnswer answer = process.compile(
       {"",
@@ -165,7 +170,7 @@ TEST(CompilerProcess, TrialsMayReadBackwards) {
 
 // As a resize does, whose tables say where its input begins.
 TEST(CompilerProcess, TrialsDoNotWriteWhatTheyRead) {
-  if (program().empty()) GTEST_SKIP() << "CLINFER_PROGRAM names no program";
+  if (program().empty()) GTEST_SKIP() << "CLINFER_COMPILER names no program";
   CompilerProcess process(program(), info());
   const CompileAnswer answer = process.compile(
       {"",
@@ -230,7 +235,7 @@ TEST(CompilerProcess, NoMoreThanAllowedStartAtATime) {
 
 // A process that becomes free is taken instead of one that is still to start.
 TEST(CompilerProcess, WhatIsReadyComesBeforeWhatStarts) {
-  if (program().empty()) GTEST_SKIP() << "CLINFER_PROGRAM names no program";
+  if (program().empty()) GTEST_SKIP() << "CLINFER_COMPILER names no program";
   const TemporaryFolder folder;
   const std::string path = folder.write("first-answers", "#!/bin/sh\nmkdir " + folder / "begun" +
                                                              " 2>/dev/null && exec " + program() +
@@ -255,7 +260,7 @@ TEST(CompilerProcess, WhatIsReadyComesBeforeWhatStarts) {
 }
 
 TEST(CompilerProcess, TheLongestOfThoseThatWaitComesFirst) {
-  if (program().empty()) GTEST_SKIP() << "CLINFER_PROGRAM names no program";
+  if (program().empty()) GTEST_SKIP() << "CLINFER_COMPILER names no program";
   CompilerPool pool(info(), program(), 1);
   const int owner = 0;
   const std::atomic<bool> abandoned{false};
@@ -344,20 +349,21 @@ TEST(CompilerProcess, ErrorsAreThoseOfTheOwnCompiler) {
   }
 }
 
-// A program that serves as a compiler, and crashes at every request.
-class Crashing {
+// A program that serves as a compiler, and ends by a signal at every request.
+class Dying {
  public:
-  explicit Crashing(const DeviceInfo& device)
-      : path_(folder_.write("crashing",
+  Dying(const DeviceInfo& device, const std::string& signal)
+      : path_(folder_.write("dying",
                             "#!/usr/bin/env python3\n"
                             "import os, signal, socket, struct\n"
-                            "owner = socket.socket(fileno=0)\n"
-                            "greeting = b\"" +
-                                greeting_of(device) +
+                            "owner = socket.socket(fileno=3)\n"
+                            "greeting = owner.recv(struct.unpack('Q', owner.recv(8))[0]) + b\"" +
+                                answer_to("", device) +
                                 "\"\n"
                                 "owner.sendall(struct.pack('Q', len(greeting)) + greeting)\n"
                                 "owner.recv(8)\n"
-                                "os.kill(os.getpid(), signal.SIGSEGV)\n")) {
+                                "os.kill(os.getpid(), signal." +
+                                signal + ")\n")) {
     std::filesystem::permissions(path_, std::filesystem::perms::owner_all);
   }
   const std::string& path() const { return path_; }
@@ -369,7 +375,7 @@ class Crashing {
 
 TEST(CompilerProcess, ACrashIsAnError) {
   const auto on = context();
-  const Crashing crashing(on->device.info);
+  const Dying crashing(on->device.info, "SIGSEGV");
   const Instantiation wanted = writes(1000);
   BuildOptions options;
   options.compilers = std::make_shared<CompilerPool>(on->device.info, crashing.path(), 2);
@@ -385,7 +391,7 @@ TEST(CompilerProcess, ACrashIsAnError) {
 
 // The kernel is right, but must not run by itself.
 TEST(CompilerProcess, ALaunchThatCrashesIsNotTriedAgain) {
-  if (program().empty()) GTEST_SKIP() << "CLINFER_PROGRAM names no program";
+  if (program().empty()) GTEST_SKIP() << "CLINFER_COMPILER names no program";
   const auto on = context();
   const Instantiation wanted{"wild",
                              "__kernel void wild(int n) { *(__global int*)(ulong)16 = n; }\n",
@@ -407,9 +413,110 @@ TEST(CompilerProcess, AMissingProgramIsSaidOnce) {
   EXPECT_EQ(options.compilers->take_problem(), "");
 }
 
+// As the system kills where memory is short.
+TEST(CompilerProcess, KilledOnesAreFollowedByFewerThenByNone) {
+  const auto on = context();
+  const Dying killed(on->device.info, "SIGKILL");
+  BuildOptions options;
+  options.compilers = std::make_shared<CompilerPool>(on->device.info, killed.path(), 6);
+  EXPECT_EQ(Programs::build(*on, writes_all(8), options)->counts().built, 8u);
+  EXPECT_TRUE(options.compilers->has_problem());
+  const int owner = 0;
+  const std::atomic<bool> abandoned{false};
+  const CompileAnswer answer =
+      options.compilers->compile(request("__kernel void k() {}"), &owner, abandoned);
+  EXPECT_EQ(answer.outcome, Outcome::none);
+  EXPECT_NE(answer.text.find("signal 9"), std::string::npos) << answer.text;
+}
+
+TEST(CompilerProcess, OneThatStandsStillIsGivenUp) {
+  if (program().empty()) GTEST_SKIP() << "CLINFER_COMPILER names no program";
+  CompilerPool pool(info(), program(), 2);
+  const int owner = 0;
+  const std::atomic<bool> abandoned{false};
+  auto process = pool.take(&owner, abandoned);
+  ASSERT_TRUE(process);
+  std::string pid;
+  std::ifstream("/proc/self/task/" + std::to_string(getpid()) + "/children") >> pid;
+  ASSERT_EQ(kill(std::stoi(pid), SIGSTOP), 0);
+  pool.give_back(std::move(process), true);
+  // A request that does not fit into the socket, too.
+  const std::string source = "__kernel void k() {} // " + std::string(4 << 20, 'x');
+  EXPECT_EQ(pool.compile(request(source), &owner, abandoned).outcome, Outcome::built);
+  EXPECT_FALSE(pool.has_problem()) << "another one compiled it";
+}
+
+TEST(CompilerProcess, WhatNeverAnswersIsGivenUp) {
+  const auto on = context();
+  const Silent silent;
+  BuildOptions options;
+  options.compilers = std::make_shared<CompilerPool>(on->device.info, silent.path(), 4);
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(Programs::build(*on, writes_all(8), options)->counts().built, 8u);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 60s);
+  EXPECT_TRUE(options.compilers->has_problem());
+}
+
+// Nothing but its owner, of the same build, makes it work.
+TEST(CompilerProcess, ItServesNobodyElse) {
+  if (program().empty()) GTEST_SKIP() << "CLINFER_COMPILER names no program";
+  EXPECT_EQ(WEXITSTATUS(std::system((program() + " CPU.0 2>/dev/null").c_str())), 2);
+  EXPECT_EQ(WEXITSTATUS(std::system((program() + " CPU.0 3</dev/null 2>/dev/null").c_str())), 2);
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], kCompilerSocket);
+    if (ends[0] != kCompilerSocket) close(ends[0]);
+    close(STDERR_FILENO);
+    execl(program().c_str(), "clinfer-compiler", info().id.c_str(), nullptr);
+    _exit(99);
+  }
+  close(ends[1]);
+  std::string other = new_greeting(), answer;
+  EXPECT_TRUE(is_of_this_build(other));
+  other[other.find('|') + 1] ^= 1;
+  EXPECT_FALSE(is_of_this_build(other));
+  EXPECT_TRUE(send_message(ends[0], other));
+  EXPECT_FALSE(receive_message(ends[0], answer));
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 2);
+  close(ends[0]);
+  EXPECT_NE(new_greeting(), new_greeting());
+}
+
 TEST(CompilerProcess, TheProgramIsFoundInTheBuildFolder) {
-  if (program().empty()) GTEST_SKIP() << "CLINFER_PROGRAM names no program";
-  EXPECT_EQ(find_program(), std::filesystem::path(program()).lexically_normal());
+  if (program().empty()) GTEST_SKIP() << "CLINFER_COMPILER names no program";
+  EXPECT_EQ(find_compiler(), std::filesystem::path(program()).lexically_normal());
+}
+
+// A program that is called clinfer or clinfer-compiler and lies where one might be looked for.
+TEST(CompilerProcess, NothingOfAnotherUsersIsStarted) {
+  NEEDS_ANOTHER_USER();
+  if (clinfer().empty()) GTEST_SKIP() << "CLINFER_PROGRAM names no program";
+  namespace fs = std::filesystem;
+  const TemporaryFolder folder;
+  for (const char* made : {"dir", "engine/tools", "libexec/clinfer"})
+    fs::create_directories(folder / made);
+  fs::copy_file(clinfer(), folder / "dir/application");
+  for (const char* planted :
+       {"dir/clinfer", "dir/clinfer-compiler", "engine/tools/clinfer",
+        "engine/tools/clinfer-compiler", "libexec/clinfer/clinfer-compiler"}) {
+    const std::string path = folder.write(planted, "#!/bin/sh\ntouch " + folder / "started" + "\n");
+    fs::permissions(path, fs::perms::owner_all);
+    ASSERT_EQ(chown(path.c_str(), test::kAttacker, test::kAttacker), 0);
+  }
+  const std::string command = "env POCL_CACHE_DIR=" + folder / "pocl" +
+                              " XDG_CACHE_HOME=" + folder / "cache" + " " +
+                              folder / "dir/application" + " bench " + CLINFER_SOURCE_DIR +
+                              "/pipelines/models/ball.xml --device " + info().id +
+                              " --seconds 0.01 >" + folder / "output" + " 2>&1";
+  EXPECT_EQ(std::system(command.c_str()), 0) << read_file(folder / "output");
+  EXPECT_FALSE(fs::exists(folder / "started"));
+  const std::string output = read_file(folder / "output");
+  EXPECT_NE(output.find("engine/tools/clinfer-compiler, which is not started: "), std::string::npos)
+      << output;
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they want to be first
@@ -429,7 +536,7 @@ Ended bench_with(const std::string& variables, const std::string& options) {
   const TemporaryFolder& folder = bench_folder();
   const std::string model = std::string(CLINFER_SOURCE_DIR) + "/pipelines/models/ball.xml";
   const std::string command = "POCL_CACHE_DIR=" + folder / "pocl" +
-                              " XDG_CACHE_HOME=" + folder / "" + " " + variables + " " + program() +
+                              " XDG_CACHE_HOME=" + folder / "" + " " + variables + " " + clinfer() +
                               " bench " + model + " --device " + info().id + " --seconds 0.01 " +
                               options + " >" + folder / "output" + " 2>&1";
   Ended run;
@@ -440,7 +547,7 @@ Ended bench_with(const std::string& variables, const std::string& options) {
 
 TEST(CompilerProcess, TheApplicationItselfNeverCompiles) {
   const char* library = std::getenv("CLINFER_COUNT_COMPILERS");
-  if (library == nullptr || program().empty()) GTEST_SKIP() << "CLINFER_COUNT_COMPILERS is not set";
+  if (library == nullptr || clinfer().empty()) GTEST_SKIP() << "CLINFER_COUNT_COMPILERS is not set";
   const std::string lines = bench_folder() / "lines";
   const Ended run = bench_with("COUNT_COMPILERS=" + lines + " LD_PRELOAD=" + library,
                                "--frames 320x240:NV12 --config PERSISTENT_KERNEL=NO");
@@ -448,7 +555,7 @@ TEST(CompilerProcess, TheApplicationItselfNeverCompiles) {
   size_t here = 0, elsewhere = 0;
   std::ifstream in(lines);
   for (std::string line; std::getline(in, line);)
-    (line.find(" --compiler ") == std::string::npos ? here : elsewhere)++;
+    (line.find("clinfer-compiler ") == std::string::npos ? here : elsewhere)++;
   if (here + elsewhere == 0) GTEST_SKIP() << "the driver has no LLVM that this test can count";
   EXPECT_EQ(here, 0u);
   EXPECT_GT(elsewhere, 10u);
@@ -457,7 +564,7 @@ TEST(CompilerProcess, TheApplicationItselfNeverCompiles) {
 // From the n-th thread on, none can be had.
 TEST(CompilerProcess, FewThreadsAreEnoughOrAnError) {
   const char* library = std::getenv("CLINFER_FAIL_THREADS");
-  if (library == nullptr || program().empty()) GTEST_SKIP() << "CLINFER_FAIL_THREADS is not set";
+  if (library == nullptr || clinfer().empty()) GTEST_SKIP() << "CLINFER_FAIL_THREADS is not set";
   for (int n = 20; n >= 0; --n) {
     const Ended run =
         bench_with("FAIL_THREADS=" + std::to_string(n) + " LD_PRELOAD=" + library, "");

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A compiler that hangs ends no pipeline, and keeps none from ending: `hung_compiler.py MODEL.xml --plugin libgstclinfer.so`.
 
-A copy of the plug-in finds a program in the place of `clinfer` that never answers, so that its kernels are never there.
-`device-timeout` is a millisecond: it must count neither the wait for them nor the host's inferences meanwhile.
+A copy of the plug-in finds a program in the place of `clinfer-compiler` that never answers. `device-timeout` is a millisecond: it
+must count neither the wait for kernels nor the host's inferences meanwhile. After ten seconds the application compiles by itself.
 """
 import argparse
 import json
@@ -51,9 +51,9 @@ def main():
         os.makedirs(f"{folder}/gst")
         os.makedirs(f"{folder}/engine/tools")
         shutil.copy(arguments.plugin, f"{folder}/gst")
-        with open(f"{folder}/engine/tools/clinfer", "w", encoding="utf-8") as program:
+        with open(f"{folder}/engine/tools/clinfer-compiler", "w", encoding="utf-8") as program:
             program.write(f"#!/bin/sh\n: >>{folder}/asked\nexec sleep 1000\n")
-        os.chmod(f"{folder}/engine/tools/clinfer", 0o755)
+        os.chmod(f"{folder}/engine/tools/clinfer-compiler", 0o755)
         clinfer = ["!", "clinfer", f"model={arguments.model}", f"cache-dir={folder}/cache", "device-timeout=1"]
 
         status, lines, said = end_of(launch(folder, [f"num-buffers={FRAMES}", *clinfer]))
@@ -62,6 +62,11 @@ def main():
         if not os.path.exists(f"{folder}/asked"):
             wrong.append("no compiler was started")
 
+        status, lines, said = end_of(launch(folder, [f"num-buffers={FRAMES}", *clinfer[:-1], "first-tier=false"]))
+        if status != 0 or len(lines) != FRAMES or said.count("it does not answer") != 1:
+            wrong.append(f"kernels of the application's own gave results on {len(lines)} of {FRAMES} frames, status {status}: {said}")
+
+        shutil.rmtree(f"{folder}/cache")
         if os.path.exists(f"{folder}/asked"):
             os.remove(f"{folder}/asked")
         process = launch(folder, [*clinfer, "first-tier=false"])
@@ -75,7 +80,7 @@ def main():
             wrong.append(f"while frames waited for kernels: {len(lines)} results, status {status}: {said}")
         if left := compilers_left(folder):
             wrong.append(f"processes {left} are left")
-    print("\n".join(wrong) or f"{FRAMES} frames by the host, and an end, beside a compiler that hangs")
+    print("\n".join(wrong) or f"{FRAMES} frames by the host, {FRAMES} without it, and an end, beside a compiler that hangs")
     return 1 if wrong else 0
 
 

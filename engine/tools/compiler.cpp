@@ -1,0 +1,19 @@
+// The program clinfer-compiler, which the engine starts to compile kernels in a process of their own. It lies where
+// people's programs do not, and does nothing unless its owner proves to be of the same build.
+#include <cstdio>
+#include <exception>
+
+#include "engine/ocl/compiler_process.h"
+
+int main(int argc, char** argv) {
+  try {
+    if (argc == 2) clinfer::ocl::serve_as_compiler(argv[1]);
+    std::fprintf(stderr,
+                 "clinfer-compiler: clinfer starts this by itself, to compile kernels; of another "
+                 "version it does nothing\n");
+    return 2;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "clinfer-compiler: %s\n", error.what());
+    return 1;
+  }
+}

@@ -9,6 +9,7 @@
 #include "gst/base/guard.h"
 #include "gst/base/log.h"
 #include "gst/infer/tuning_messages.h"
+#include "kernels/base/leaving.h"
 #include "kernels/base/threads.h"
 
 #define GST_CAT_DEFAULT clinfer_loader_debug
@@ -183,7 +184,7 @@ void ModelLoader::loop(Task task) {
 
 void ModelLoader::run(Task task) {
   const auto fail = [&](const Failure& failure) {
-    if (failure.code == ErrorCode::cancelled && cancel_.load())
+    if (failure.code == ErrorCode::cancelled && (cancel_.load() || is_leaving()))
       return post_progress(GST_PROGRESS_TYPE_CANCELED, "Compiling was stopped");
     post_progress(GST_PROGRESS_TYPE_ERROR, failure.what);
     if (const std::shared_ptr<const Session> kept = session())
@@ -195,6 +196,7 @@ void ModelLoader::run(Task task) {
       post_error(element_, failure);
   };
   guard(fail, false, [&] {
+    const ExitWaits exit_waits;
     const bool is_described = task.network.model != nullptr;
     if (!is_described) task.network = describe_network(task.settings);
     post_progress(GST_PROGRESS_TYPE_START, ("Compiling " + task.network.name).c_str());

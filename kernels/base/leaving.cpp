@@ -1,0 +1,121 @@
+// One record of the process, which is never destroyed.
+#include "kernels/base/leaving.h"
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+
+#include "kernels/base/error.h"
+
+namespace clinfer {
+
+namespace {
+
+constexpr auto kLongestWait = std::chrono::seconds(10);
+
+thread_local size_t works_here = 0;  // of this thread
+
+}  // namespace
+
+struct ExitWaits::Process {
+  // A fork of the process has none of its threads, and begins anew.
+  static Process& instance() {
+    Process* now = current();
+    if (now->id == getpid()) return *now;
+    auto* fresh = new Process;
+    fresh->stop = now->stop.load();
+    if (current().compare_exchange_strong(now, fresh)) return *fresh;
+    delete fresh;
+    return *now;
+  }
+
+  static void leave() {
+    Process& process = *current();
+    if (process.id != getpid()) return;  // a fork: the threads are not here
+    {
+      const std::lock_guard lock(process.mutex);
+      if (process.leaving.exchange(true)) return;  // it has been waited
+      process.leaver = std::this_thread::get_id();
+    }
+    if (void (*const stop)() = process.stop) stop();
+    std::unique_lock lock(process.mutex);
+    process.changed.wait(lock, [&] { return process.to_the_end == 0; });
+    // A thread that ends the process from inside of such work does not wait for itself.
+    process.changed.wait_for(lock, kLongestWait, [&] { return process.works <= works_here; });
+  }
+
+  static std::atomic<Process*>& current() {
+    static std::atomic<Process*>& all = *new std::atomic<Process*>(new Process);
+    return all;
+  }
+
+  const pid_t id = getpid();
+  std::atomic<bool> leaving{false};
+  std::atomic<void (*)()> stop{nullptr};
+  std::mutex mutex;  // guards what follows
+  std::condition_variable changed;
+  std::thread::id leaver;
+  size_t to_the_end = 0, works = 0;
+
+  // exit() destroys what is thread_local in its thread before it calls any handler. So this comes before the handlers
+  // and destructors of drivers, whenever they were registered, if the process is ended by its first thread, as by
+  // returning from main(). Of other threads, the end of the thread does the same and means nothing.
+  struct FirstOfAll {
+    bool made = true;
+    ~FirstOfAll() {
+      if (gettid() == getpid()) leave();
+    }
+  };
+  static bool be_first_of_all() {
+    thread_local FirstOfAll first;
+    return first.made;
+  }
+};
+
+ExitWaits::ExitWaits(Until until) : process_(&Process::instance()), until_(until) {
+  Process::be_first_of_all();
+  const std::lock_guard lock(process_->mutex);
+  if (process_->leaving && process_->leaver != std::this_thread::get_id())
+    throw Error(ErrorCode::cancelled, "the process ends");
+  if (until_ == Until::to_the_end) {
+    ++process_->to_the_end;
+  } else {
+    ++process_->works;
+    ++works_here;
+  }
+}
+
+ExitWaits::~ExitWaits() {
+  const std::lock_guard lock(process_->mutex);
+  if (until_ == Until::to_the_end) {
+    --process_->to_the_end;
+  } else {
+    --process_->works;
+    --works_here;
+  }
+  process_->changed.notify_all();
+}
+
+bool is_leaving() { return ExitWaits::Process::instance().leaving; }
+
+void notice_exit() {
+  ExitWaits::Process::be_first_of_all();
+  std::atexit(ExitWaits::Process::leave);
+}
+
+void when_leaving(void (*stop)()) { ExitWaits::Process::instance().stop = stop; }
+
+namespace {
+
+// On the thread that loads this code, which is mostly the first one.
+[[maybe_unused]] const bool is_noticed = (notice_exit(), true);
+
+}  // namespace
+
+}  // namespace clinfer

@@ -1,0 +1,66 @@
+/* An application in C that plays what its arguments say for a while, and ends without setting it to NULL (but for deinit):
+ * leave_early HOW MILLISECONDS PIPELINE..., HOW one of return, exit, quick_exit, deinit, thread, opencl. `thread` calls
+ * exit() on a thread of its own. `opencl` plays nothing: a thread asks for a device and builds a kernel, and main
+ * returns, to see what drivers themselves survive. */
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl.h>
+#include <gst/gst.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void* leave(void* nothing) {
+  (void)nothing;
+  exit(0);
+}
+
+static void* build(void* nothing) {
+  const char* source =
+      "__kernel void k(__global float* a) { a[get_global_id(0)] = sin(a[0]) + 1; }";
+  cl_platform_id platform;
+  cl_device_id device;
+  (void)nothing;
+  if (clGetPlatformIDs(1, &platform, NULL) != CL_SUCCESS ||
+      clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL) != CL_SUCCESS)
+    return NULL;
+  cl_context context = clCreateContext(NULL, 1, &device, NULL, NULL, NULL);
+  for (;;) {
+    cl_program program = clCreateProgramWithSource(context, 1, &source, NULL, NULL);
+    clBuildProgram(program, 1, &device, "", NULL, NULL);
+    clReleaseProgram(program);
+  }
+  return NULL;
+}
+
+int main(int argc, char** argv) {
+  const char* how = argc > 2 ? argv[1] : "";
+  const gulong delay = argc > 2 ? strtoul(argv[2], NULL, 10) * 1000 : 0;
+  pthread_t thread;
+  if (strcmp(how, "opencl") == 0) {
+    pthread_create(&thread, NULL, build, NULL);
+    g_usleep(delay);
+    return 0;
+  }
+  gst_init(NULL, NULL);
+  GError* error = NULL;
+  GstElement* pipeline = gst_parse_launchv((const gchar**)argv + 3, &error);
+  if (error != NULL) {
+    g_printerr("%s\n", error->message);
+    return 2;
+  }
+  gst_element_set_state(pipeline, GST_STATE_PLAYING);
+  g_usleep(delay);
+  if (strcmp(how, "exit") == 0) exit(0);
+  if (strcmp(how, "quick_exit") == 0) quick_exit(0);
+  if (strcmp(how, "deinit") ==
+      0) { /* which waits for streams for ever, of any elements, unless they are stopped */
+    gst_element_set_state(pipeline, GST_STATE_NULL);
+    gst_object_unref(pipeline);
+    gst_deinit();
+  }
+  if (strcmp(how, "thread") == 0) {
+    pthread_create(&thread, NULL, leave, NULL);
+    pthread_join(thread, NULL);
+  }
+  return 0;
+}

@@ -129,9 +129,17 @@ size_t LineFile::lines_waiting() const {
   return static_cast<size_t>(std::count(waiting_.begin(), waiting_.end(), '\n'));
 }
 
-void LineFile::take(int file) {
-  opened_file_ = Descriptor(file);
-  file_ = file;
+void LineFile::take(Descriptor file) {
+  opened_file_ = std::move(file);
+  file_ = opened_file_.get();
+}
+
+Descriptor LineFile::open_named() const {
+  try {
+    return open_output(settings_.path, O_APPEND | O_NONBLOCK);
+  } catch (const Error& error) {
+    throw Error{error.code(), std::string("file-path ") + error.what(), error.place()};
+  }
 }
 
 void LineFile::open() {
@@ -144,9 +152,8 @@ void LineFile::open() {
     if (stat(settings_.path.c_str(), &facts) == 0 && S_ISFIFO(facts.st_mode)) {
       is_fifo_ = true;  // opened with the first line
     } else {
-      take(::open(settings_.path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK,
-                  0666));
-      if (file_ < 0 || fstat(file_, &facts) != 0) fail("cannot be written", errno);
+      take(open_named());
+      if (fstat(file_, &facts) != 0) fail("cannot be written", errno);
       is_regular_ = S_ISREG(facts.st_mode);
     }
   }
@@ -179,8 +186,7 @@ void LineFile::open() {
 
 // False: there is no reader yet.
 bool LineFile::open_fifo() {
-  take(::open(settings_.path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file_ < 0 && errno != ENXIO) fail("cannot be written", errno);
+  take(open_named());
   return file_ >= 0;
 }
 
@@ -208,12 +214,9 @@ bool LineFile::is_moved() const {
 }
 
 void LineFile::begin_anew() {
-  const int fresh =
-      ::open(settings_.path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
-  const int code = errno;
-  take(fresh);
+  take(open_named());
   struct stat facts {};
-  if (file_ < 0 || fstat(file_, &facts) != 0) fail("cannot be written", file_ < 0 ? code : errno);
+  if (fstat(file_, &facts) != 0) fail("cannot be written", errno);
   if (!S_ISREG(facts.st_mode))
     throw Error{ErrorCode::bad_argument, "file-path " + settings_.path +
                                              " was a file, and somebody put something else there"};

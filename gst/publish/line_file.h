@@ -54,7 +54,9 @@ class LineFile {
 
  private:
   void open();
-  void take(int file);  // owns it from now on
+  void take(Descriptor file);
+  // By the user's name, but not through what others planted. Empty: a FIFO that nobody reads yet.
+  Descriptor open_named() const;
   bool open_fifo();
   void rotate();
   void begin_anew();

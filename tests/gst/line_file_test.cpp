@@ -62,6 +62,28 @@ TEST_F(LineFiles, AreEmptiedUnlessTheyAreAppendedTo) {
   EXPECT_EQ(notices_, "");
 }
 
+// As two users: root is led nowhere either, whatever the system's own protection is.
+TEST_F(LineFiles, AreNotWrittenThroughLinksOfOthers) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can make links of another user";
+  const std::string victim = folder_ + "/precious", own = folder_ + "/own.jsonl";
+  std::ofstream(victim) << "kept\n";
+  fs::create_symlink(victim, path_);
+  ASSERT_EQ(lchown(path_.c_str(), 12345, 12345), 0);
+  try {
+    LineFile file(settings(), notice());
+    ADD_FAILURE() << "it was opened";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("is a link of user 12345"), std::string::npos)
+        << error.what();
+  }
+  EXPECT_EQ(lines_of(victim), std::vector<std::string>{"kept"});
+  fs::create_symlink(victim, own);  // one's own is followed
+  LineFileSettings s = settings();
+  s.path = own;
+  EXPECT_TRUE(LineFile(s, notice()).write("a"));
+  EXPECT_EQ(lines_of(victim), std::vector<std::string>{"a"});
+}
+
 TEST_F(LineFiles, OfSeveralWritersLoseNothing) {
   constexpr int kLines = 300;
   {

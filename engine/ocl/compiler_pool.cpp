@@ -26,6 +26,8 @@ std::atomic<bool> leaving{false};  // the process ends
 struct Pools {
   std::mutex mutex;
   std::map<std::string, std::weak_ptr<CompilerPool>> by_device;
+  std::map<std::string, std::string>
+      useless;  // programs that never served, and why: waited for once
 };
 
 Pools& pools() {
@@ -94,6 +96,10 @@ std::shared_ptr<CompilerPool> CompilerPool::of(const Context& context) {
   std::string program, problem;
   try {
     if (most > 0) program = find_compiler();
+    if (const auto found = pools().useless.find(program); found != pools().useless.end()) {
+      problem = found->second;
+      most = 0;
+    }
   } catch (const Error& error) {
     problem = error.what();
     most = 0;
@@ -226,6 +232,10 @@ bool CompilerPool::go_on_with_fewer(const CompileAnswer& failed, unsigned allowe
     if (fewer == 0 && failed.outcome == Outcome::limited) return false;
     allowed_ = fewer;
     (fewer == 0 ? none_ : fewer_) = failed.text;
+  }
+  if (failed.outcome == Outcome::none && !any_worked_) {
+    const std::lock_guard all(pools().mutex);
+    pools().useless[program_] = failed.text;
   }
   changed_.notify_all();
   return true;

@@ -25,7 +25,7 @@ def launch(folder, options):
     """gst-launch with the copy, and no cache that has kernels."""
     environment = {**os.environ, "GST_PLUGIN_PATH": f"{folder}/gst", "GST_REGISTRY": f"{folder}/registry.bin",
                    "POCL_CACHE_DIR": f"{folder}/pocl", "XDG_CACHE_HOME": folder}
-    command = ["gst-launch-1.0", "-q", "videotestsrc", *options, "!", "clpublish", "!", "fakesink"]
+    command = ["gst-launch-1.0", "videotestsrc", *options, "!", "clpublish", "!", "fakesink"]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

@@ -26,18 +26,19 @@ def launch(folder, options):
     environment = {**os.environ, "GST_PLUGIN_PATH": f"{folder}/gst", "GST_REGISTRY": f"{folder}/registry.bin",
                    "POCL_CACHE_DIR": f"{folder}/pocl", "XDG_CACHE_HOME": folder}
     command = ["gst-launch-1.0", "videotestsrc", *options, "!", "clpublish", "!", "fakesink"]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 def end_of(process):
-    """Exit status, the results on frames, and what was said beside them."""
+    """Exit status, the results on frames, and the other lines."""
     try:
-        out, said = process.communicate(timeout=PATIENCE)
+        out, _ = process.communicate(timeout=PATIENCE)
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
         sys.exit(f"not ended in {PATIENCE} s")
-    return process.returncode, [json.loads(line) for line in out.splitlines() if line.startswith("{")], said
+    results = [line for line in out.splitlines() if line.startswith("{")]
+    return process.returncode, [json.loads(line) for line in results], "\n".join(set(out.splitlines()) - set(results))
 
 
 def main():
@@ -62,6 +63,7 @@ def main():
         if not os.path.exists(f"{folder}/asked"):
             wrong.append("no compiler was started")
 
+        shutil.rmtree(f"{folder}/cache", ignore_errors=True)
         status, lines, said = end_of(launch(folder, [f"num-buffers={FRAMES}", *clinfer[:-1], "first-tier=false"]))
         if status != 0 or len(lines) != FRAMES or said.count("it does not answer") != 1:
             wrong.append(f"kernels of the application's own gave results on {len(lines)} of {FRAMES} frames, status {status}: {said}")

@@ -1,5 +1,5 @@
 /* An application in C that plays what its arguments say for a while, and ends without setting it to NULL (but for deinit):
- * leave_early HOW MILLISECONDS PIPELINE..., HOW one of return, exit, quick_exit, deinit, thread, opencl. `thread` calls
+ * leave_early HOW MILLISECONDS PIPELINE..., where the time begins with LIBRARY=NAME loaded if that is set, and HOW is one of return, exit, quick_exit, deinit, thread, opencl. `thread` calls
  * exit() on a thread of its own. `opencl` plays nothing: a thread asks for a device and builds a kernel, and main
  * returns, to see what drivers themselves survive. */
 #define CL_TARGET_OPENCL_VERSION 120
@@ -32,12 +32,25 @@ static void* build(void* nothing) {
   return NULL;
 }
 
+/* Until a library of that name is mapped, but no longer than 20 s. */
+static void wait_for(const char* library) {
+  for (int i = 0; library != NULL && i < 20000; ++i) {
+    gchar* maps = NULL;
+    g_file_get_contents("/proc/self/maps", &maps, NULL, NULL);
+    const gboolean there = maps != NULL && strstr(maps, library) != NULL;
+    g_free(maps);
+    if (there) return;
+    g_usleep(1000);
+  }
+}
+
 int main(int argc, char** argv) {
   const char* how = argc > 2 ? argv[1] : "";
   const gulong delay = argc > 2 ? strtoul(argv[2], NULL, 10) * 1000 : 0;
   pthread_t thread;
   if (strcmp(how, "opencl") == 0) {
     pthread_create(&thread, NULL, build, NULL);
+    wait_for(g_getenv("LIBRARY"));
     g_usleep(delay);
     return 0;
   }
@@ -49,6 +62,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   gst_element_set_state(pipeline, GST_STATE_PLAYING);
+  wait_for(g_getenv("LIBRARY"));
   g_usleep(delay);
   if (strcmp(how, "exit") == 0) exit(0);
   if (strcmp(how, "quick_exit") == 0) quick_exit(0);

@@ -2,7 +2,7 @@
 """Ends applications that play, without setting the pipeline to NULL: `leave_early.py MODEL.xml --c-program P [--times N]`.
 
 main() returns, exit() or quick_exit() is called, GStreamer is deinitialised, or Python's sys.exit() is called, a random 0 to 400 ms
-after PLAYING, with nothing cached and with all cached. Each has to end in a few seconds with status 0. What an application of plain
+after PLAYING or (--library) after the driver's library was loaded, with nothing cached and with all cached. Each has to end in a few seconds with status 0. What an application of plain
 OpenCL comes to, whose thread builds a kernel meanwhile, is counted as well: drivers may not survive that by themselves.
 """
 import argparse
@@ -19,12 +19,15 @@ from leave import compilers_left, python_with_gi  # noqa: E402
 
 PATIENCE = 60  # seconds until it counts as hung
 IN_PYTHON = """
-import sys, time, gi
+import os, sys, time, gi
 gi.require_version("Gst", "1.0")
 from gi.repository import Gst
 Gst.init(None)
 pipeline = Gst.parse_launch(" ".join(sys.argv[2:]))
 pipeline.set_state(Gst.State.PLAYING)
+until = time.monotonic() + 20
+while os.environ.get("LIBRARY", "") not in open("/proc/self/maps").read() and time.monotonic() < until:
+    time.sleep(0.001)
 time.sleep(float(sys.argv[1]) / 1000)
 sys.exit(0)
 """
@@ -55,12 +58,15 @@ def main():
     parser.add_argument("model")
     parser.add_argument("--c-program", required=True)
     parser.add_argument("--times", type=int, default=4, help="of each way")
+    parser.add_argument("--library", default="", help="part of its file's name")
     parser.add_argument("--ways", default="return,exit,quick_exit,deinit,python,opencl")
     parser.add_argument("--longest", type=float, default=0.4, help="seconds")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     arguments = parser.parse_args()
     random.seed(arguments.seed)
     print(f"seed {arguments.seed}")
+    if arguments.library:
+        os.environ["LIBRARY"] = arguments.library
     python = python_with_gi()
     wrong = {}
     for way in arguments.ways.split(","):

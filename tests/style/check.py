@@ -323,8 +323,9 @@ def check_headers(root, build):
         directory, command = flags[options[0]]
         words, kept, skip = shlex.split(command), [], False
         for word in words:
-            if skip or word in ("-c", "-MD", "-MMD", "-o", "-MF", "-MQ"):
-                skip = word in ("-o", "-MF", "-MQ") and not skip
+            with_value = ("-o", "-MF", "-MQ", "-include", "-include-pch")  # a precompiled header would hide what is missing
+            if skip or word in ("-c", "-MD", "-MMD", *with_value):
+                skip = word in with_value and not skip
                 continue
             if word.startswith("-O") or word.startswith("-fsanitize") or word.endswith(".cpp"):
                 continue

@@ -7,6 +7,7 @@
 
 #include "engine/heads/beside.h"
 #include "engine/runtime/left_work.h"
+#include "engine/runtime/options.h"
 #include "engine/tools/commands.h"
 #include "kernels/base/files.h"
 #include "kernels/base/precision_text.h"
@@ -27,9 +28,17 @@ OptionSpec reshape_option() {
 }
 
 OptionSpec config_option() {
-  return {"--config", "KEY=VALUE,...",
-          std::string("keys of the GPU plug-in, e.g. INFERENCE_PRECISION=f32; may be repeated. ") +
-              kPrecisionText};
+  std::string help = "keys of the GPU plug-in, e.g. INFERENCE_PRECISION=f32; may be repeated. ";
+  help += kPrecisionText;
+  for (const Option& option : options())
+    help.append("\n    ")
+        .append(option.name)
+        .append("=VALUE  ")
+        .append(option.help)
+        .append(" (")
+        .append(option.allowed)
+        .append(")");
+  return {"--config", "KEY=VALUE,...", help};
 }
 
 Config read_config(const Arguments& arguments) {

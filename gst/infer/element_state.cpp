@@ -1,5 +1,4 @@
 // State changes of the element: reading and compiling the model, and the statistics about it.
-#include <set>
 #include <string_view>
 
 #include "gst/base/guard.h"
@@ -103,16 +102,13 @@ void Element::set_property(guint id, const GValue* value) {
     wanted = settings_;
     in_force = in_force_;
   }
-  const std::string_view name = property.spec->name;
-  if (name == "stats-interval" || name == "frozen-after") {
+  if (property.part == ElementProperty::Part::tickers) {
     const std::lock_guard lock(ticking_);
     start_tickers();
   }
-  static const std::set<std::string_view> of_rules = {
-      "classes", "thresholds", "min-size", "max-size", "regions", "tiles", "inference-region"};
-  if (name == "model" && wanted.model != in_force->model)
+  if (std::string_view(property.spec->name) == "model" && wanted.model != in_force->model)
     change_model(wanted);
-  else if (of_rules.count(name) != 0)
+  else if (property.part == ElementProperty::Part::rules)
     change_rules(wanted);
   else
     warn_unless_in_force<Settings>(self_, property, wanted, *in_force,

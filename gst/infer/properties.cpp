@@ -28,6 +28,20 @@ ElementProperty engine(const MemberRow<Member>& row) {
   return made;
 }
 
+// A property that the rules of objects are made of.
+ElementProperty rule(const Property<Settings>& row) {
+  ElementProperty made(row);
+  made.part = ElementProperty::Part::rules;
+  return made;
+}
+
+// A property that messages at regular times depend on.
+ElementProperty ticker(const Property<Settings>& row) {
+  ElementProperty made(row);
+  made.part = ElementProperty::Part::tickers;
+  return made;
+}
+
 // The double that a person would write for `value`: 0.45, not 0.44999998807907104.
 double as_written(float value) {
   char text[32];
@@ -316,7 +330,7 @@ const std::vector<ElementProperty>& element_properties() {
           "frames pass as they are, and results are in their coordinates (auto: as the stream's "
           "tag image-orientation or the frames' GstVideoAffineTransformationMeta says)",
           GST_TYPE_VIDEO_ORIENTATION_METHOD, GST_VIDEO_ORIENTATION_AUTO, kPlaying)),
-      choice<&S::inference_region>(
+      rule(choice<&S::inference_region>(
           "inference-region", "Inference region",
           "Part of the frame that the network gets; results of a region are attached to that "
           "region",
@@ -325,7 +339,7 @@ const std::vector<ElementProperty>& element_properties() {
            {RegionChoice::roi_list,
             "Each region of interest on the buffer, from another clinfer or any other element",
             "roi-list"}},
-          kPlaying),
+          kPlaying)),
       text<&S::object_class>(
           "object-class", "Object class",
           "With inference-region=roi-list: take only regions with these labels, comma separated "
@@ -336,31 +350,33 @@ const std::vector<ElementProperty>& element_properties() {
           "With inference-region=roi-list: infer an object with an id (cltrack) on every Nth frame "
           "on which it is (0: once), and repeat the last result on the others, marked as held",
           0, 1000000, kControllable),
-      text<&S::classes>("classes", "Classes",
-                        "Objects wanted: labels or their numbers, comma separated (unset: all)",
-                        kPlaying),
-      text<&S::thresholds>("thresholds", "Thresholds by class",
-                           "Least confidence by label or number, as in person=0.6,car=0.4; other "
-                           "classes have threshold",
-                           kPlaying),
-      text<&S::min_size>("min-size", "Minimum size",
-                         "Least size of an object, WxH or one number for both: whole numbers are "
-                         "pixels, numbers with a point shares of the picture",
-                         kPlaying),
-      text<&S::max_size>("max-size", "Maximum size",
-                         "Largest size of an object, written as min-size is", kPlaying),
-      text<&S::regions>(
+      rule(text<&S::classes>(
+          "classes", "Classes",
+          "Objects wanted: labels or their numbers, comma separated (unset: all)", kPlaying)),
+      rule(text<&S::thresholds>(
+          "thresholds", "Thresholds by class",
+          "Least confidence by label or number, as in person=0.6,car=0.4; other "
+          "classes have threshold",
+          kPlaying)),
+      rule(text<&S::min_size>(
+          "min-size", "Minimum size",
+          "Least size of an object, WxH or one number for both: whole numbers are "
+          "pixels, numbers with a point shares of the picture",
+          kPlaying)),
+      rule(text<&S::max_size>("max-size", "Maximum size",
+                              "Largest size of an object, written as min-size is", kPlaying)),
+      rule(text<&S::regions>(
           "regions", "Regions",
           "Parts of the picture to infer instead of the whole, as X,Y,WIDTH,HEIGHT;... "
           "in pixels, or with a point in shares; each becomes a region of interest "
           "with the results",
-          kPlaying),
-      text<&S::tiles>(
+          kPlaying)),
+      rule(text<&S::tiles>(
           "tiles", "Tiles",
           "Infer the picture in COLUMNSxROWS tiles, for small objects, and merge objects "
           "across their seams; after a comma the overlap as a share of a tile "
           "(3x2 is 3x2,0.2)",
-          kPlaying),
+          kPlaying)),
       choice<&S::overload_policy>(
           "overload-policy", "Overload policy",
           "Treatment of frames of a live source that arrive while the device is busy or the model "
@@ -390,17 +406,17 @@ const std::vector<ElementProperty>& element_properties() {
       flag<&S::qos>("qos", "Quality of service",
                     "Skip inference on frames that would reach a synchronised sink too late",
                     kControllable),
-      number<&S::stats_interval>(
+      ticker(number<&S::stats_interval>(
           "stats-interval", "Statistics interval",
           "Milliseconds between two element messages clinfer-stats with what stats has (0: only at "
           "the end of the stream)",
-          0, G_MAXUINT, kPlaying),
-      number<&S::frozen_after>(
+          0, G_MAXUINT, kPlaying)),
+      ticker(number<&S::frozen_after>(
           "frozen-after", "Frozen after",
           "Milliseconds without a frame after which a live source counts as frozen, which an "
           "element "
           "message clinfer-frozen tells, and another one when frames come again (0: never)",
-          0, G_MAXUINT, kPlaying),
+          0, G_MAXUINT, kPlaying)),
       statistics()};
   return rows;
 }

@@ -25,6 +25,8 @@ class Readings {
 struct ElementProperty : Property<Settings> {
   // The compiled model depends on it: elements of one model-instance-id must agree.
   bool of_engine = false;
+  // The part that the element makes anew when the value changes while it runs.
+  enum class Part { none, rules, tickers } part = Part::none;
   // Copies the value to the engine's configuration; null where that has no such key.
   void (*configure)(const Settings&, Config&) = nullptr;
   // Gives the value where `get` is null.

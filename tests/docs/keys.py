@@ -56,6 +56,29 @@ def check_precision():
             sys.exit(f"{place} does not say {sentence!r}")
 
 
+def check_options():
+    """The page has the options of the engine, which the program's help lists, and no others."""
+    help_of = subprocess.run([os.environ["CLINFER_PROGRAM"], "bench", "--help"], capture_output=True, text=True, timeout=900)
+    known = set(re.findall(r"^    ([A-Z0-9_]+)=VALUE  ", help_of.stdout, re.M))
+    page = (root / "docs/keys.md").read_text(encoding="utf-8")
+    stated = {re.sub(r"^(GPU_|CLDNN_)", "", key) for key in re.findall(r"^\| `([A-Z0-9_]+)` \(", page, re.M)}
+    if known != stated or len(known) < 20:
+        sys.exit(f"docs/keys.md and the options of the engine differ in {sorted(known ^ stated)}")
+
+
+def check_timing():
+    """docs/properties.md lists those properties of clinfer that take effect while it plays, by how they do."""
+    text = subprocess.run(["gst-inspect-1.0", "clinfer"], capture_output=True, text=True, timeout=900).stdout
+    flags = dict(re.findall(r"^  (\S+) +: .*\n +flags: (.*)$", text, re.M))
+    playing = {name for name, words in flags.items() if "PLAYING" in words and "writable" in words}
+    controllable = {name for name in playing if "controllable" in flags[name]}
+    page = (root / "docs/properties.md").read_text(encoding="utf-8").split("## Changes while playing\n")[1].split("\n## ")[0]
+    first, *others = [set(re.findall(r"`([a-z-]+)`", item.split(" take effect")[0]))
+                      for item in page.split("- ") if " take effect" in item]
+    if len(playing) < 10 or first != controllable or set().union(*others) != playing - controllable - {"model"}:
+        sys.exit(f"docs/properties.md does not list {sorted(controllable)} and {sorted(playing - controllable - {'model'})}")
+
+
 def check_tests_of_statements():
     """docs/statements.md names tests that exist: Suite.Case of GoogleTest, or a test of meson."""
     text = (root / "docs/statements.md").read_text(encoding="utf-8")
@@ -75,6 +98,8 @@ def check_tests_of_statements():
 
 def main():
     check_precision()
+    check_options()
+    check_timing()
     check_tests_of_statements()
     rows = ROW.findall((root / "docs/keys.md").read_text(encoding="utf-8"))
     failed = 0

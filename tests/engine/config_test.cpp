@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/engine.h"
+#include "engine/runtime/options.h"
 
 namespace clinfer {
 namespace {
@@ -19,8 +20,7 @@ std::string refusal(const std::string& key, const std::string& value) {
 
 TEST(Config, TakesSeveralPairsAtOnce) {
   Config config;
-  config.set_all(
-      " GPU_THROUGHPUT_STREAMS=3, PERF_COUNT = YES ,,TARGET_FALLBACK=CPU.1,CPU.0");
+  config.set_all(" GPU_THROUGHPUT_STREAMS=3, PERF_COUNT = YES ,,TARGET_FALLBACK=CPU.1,CPU.0");
   EXPECT_EQ(config.streams, 3u);
   EXPECT_TRUE(config.perf_count);
   EXPECT_EQ(config.device_settings.at(0).value, "CPU.1,CPU.0");
@@ -85,6 +85,17 @@ TEST(Config, TakesAsManyThreadsAsThereAre) {
   }
   for (const char* value : {"-", "", "--1", "2x", "-2x", "-99999999999x"})
     EXPECT_NE(refusal("GPU_MAX_NUM_THREADS", value).find("-1 for all cores"), std::string::npos);
+}
+
+TEST(Config, TakesEachOptionByEachOfItsNames) {
+  for (const Option& option : options()) {
+    std::vector<std::string_view> names = option.aliases;
+    names.push_back(option.name);
+    for (const std::string_view name : names)
+      EXPECT_EQ(refusal(std::string(name), "\n").find("unknown"), std::string::npos) << name;
+    EXPECT_FALSE(option.help.empty()) << option.name;
+    EXPECT_FALSE(option.allowed.empty()) << option.name;
+  }
 }
 
 TEST(Config, RefusesWithWhatIsAllowed) {

@@ -7,6 +7,8 @@
 #include <map>
 #include <set>
 
+#include "engine/runtime/options.h"
+
 namespace clinfer {
 namespace {
 
@@ -101,6 +103,16 @@ TEST(Properties, ConfigurationOfTheEngineFollowsTheRows) {
   EXPECT_EQ(config.throttle, QueueHint::low);
   EXPECT_EQ(config.cache_dir, "");
   EXPECT_EQ(config.tuning_mode, TuningMode::create);
+}
+
+TEST(Properties, OptionsOfTheEngineNameTheirs) {
+  std::set<std::string_view> configuring;
+  for (const ElementProperty& property : element_properties())
+    if (property.configure != nullptr) configuring.insert(property.spec->name);
+  EXPECT_EQ(configuring.erase("device"), 1u);  // no option: compile() takes it by itself
+  for (const Option& option : options())
+    EXPECT_TRUE(option.property.empty() || configuring.erase(option.property) == 1) << option.name;
+  for (const std::string_view rest : configuring) ADD_FAILURE() << "no option names " << rest;
 }
 
 TEST(Properties, ThresholdsOfTheModelReadAsAPersonWroteThem) {

@@ -1,4 +1,4 @@
-// Prints the operations that are there, from the registry, as the README lists them; with the word
+// Prints the operations that are there, from the registry, as docs/operations.md lists them; with the word
 // "host", those that run on the host, as kernels/README.md lists them. Fails where two entries
 // claim the same operation: the second one would never be found.
 #include <algorithm>

@@ -22,8 +22,8 @@ def links(text):
 def main():
     root = pathlib.Path(sys.argv[1])
     programs = [word for word in sys.argv[2:] if word != "--update"]
-    tables = [("README.md", MARKS, programs[:1]), ("kernels/README.md", MARKS, [programs[0], "host"])]
-    tables += [("README.md", ONNX_MARKS, [programs[1], "--operations"])] if len(programs) > 1 else []  # built with ONNX
+    tables = [("docs/operations.md", MARKS, programs[:1]), ("kernels/README.md", MARKS, [programs[0], "host"])]
+    tables += [("docs/operations.md", ONNX_MARKS, [programs[1], "--operations"])] if len(programs) > 1 else []  # built with ONNX
     findings, rows = [], 0
     for name, (begin, end), command in tables:
         registry = subprocess.run(command, check=False, capture_output=True, text=True)

@@ -1,7 +1,7 @@
 // Plans of models, without a device: for each file its kernels, the operations on the host, and
 // with --layers one line per layer with the key of its tuning record. networks.py compares those of
 // an ONNX file and of the same network as OpenVINO IR. With --operations it prints the ONNX
-// operations that are supported, as the README lists them.
+// operations that are supported, as docs/operations.md lists them.
 #include <cstdio>
 #include <map>
 #include <string>

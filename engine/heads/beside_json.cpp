@@ -129,6 +129,8 @@ std::string type_of_converter(const std::string& converter) {
       {"yolo_x", "yolox"},
       {"label", "label"},
       {"tensor_to_label", "label"},
+      {"text", "label"},
+      {"tensor_to_text", "label"},
   };
   for (const auto& [name, type] : kConverters)
     if (converter == name) return type;
@@ -186,6 +188,12 @@ void read_proc_output(JsonObject* output, const std::string& source, const std::
     facts.set(key, text_of(member(output, key)), source);
   if (text_of(member(output, "method")) == "compound") facts.set("multilabel", "true", source);
   if (!attribute.empty()) facts.set("attribute_name/" + layer, attribute, source);
+  if (converter == "text" || converter == "tensor_to_text") {
+    std::string scale = "1";
+    for (const char* key : {"text_scale", "tensor_to_text_scale"})
+      if (const std::string stated = text_of(member(output, key)); !stated.empty()) scale = stated;
+    facts.set("number_scale/" + layer, scale, source);
+  }
   JsonNode* labels = member(output, "labels");
   std::vector<std::string> names = texts_of(labels);
   if (array_of(labels) == nullptr && names.size() == 1)  // a file

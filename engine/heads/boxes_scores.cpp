@@ -1,6 +1,6 @@
 // Pairs of outputs: boxes [1,N,4] decoded by the graph, and scores [1,N,C] of the same N.
-// Corners or centre and size, shares or pixels, squashed scores or raw ones: told apart by the
-// values, over all N boxes.
+// Corners or centre and size, shares or pixels, squashed scores or raw ones, a background first or
+// last: told apart by the values, over all N boxes.
 #include <algorithm>
 
 #include "engine/heads/common.h"
@@ -73,24 +73,41 @@ struct ScoreTable {
   }
 };
 
-// Tells from the scores of all rows whether they are logits or probabilities, and whether those of a
-// row sum to 1.
+// What the scores of all rows tell: whether they are logits or probabilities, whether those of a row
+// sum to 1, and in how many rows the first or the last one leads, with a number above 0.
 struct ScoreScan {
   bool logits = false, sums_to_one = false;
+  size_t first_leads = 0, last_leads = 0;
 };
 ScoreScan scan_scores(const ScoreTable& scores) {
-  ScoreScan scan{false, scores.pair.classes > 1};
+  const size_t classes = scores.pair.classes;
+  ScoreScan scan;
+  scan.sums_to_one = classes > 1;
   for (size_t row = 0; row < scores.pair.rows; ++row) {
     double sum = 0;
-    for (size_t column = 0; column < scores.pair.classes; ++column) {
+    size_t lead = 0;
+    for (size_t column = 0; column < classes; ++column) {
       const float v = scores.at(row, column);
       if (!std::isfinite(v)) continue;
-      if (v < -0.01f || v > 1.01f) return {true, false};
+      if (v < -0.01f || v > 1.01f) scan.logits = true;
+      if (v > scores.at(row, lead)) lead = column;
       sum += v;
     }
     if (std::fabs(sum - 1) > 0.02) scan.sums_to_one = false;
+    if (!(scores.at(row, lead) > 0)) continue;
+    scan.first_leads += lead == 0;
+    scan.last_leads += lead + 1 == classes;
   }
+  if (scan.logits) scan.sums_to_one = false;
   return scan;
+}
+
+// Boxes are far more than objects, so that the class that leads most of them means "nothing here".
+// first: the first one, second: the last one.
+Decided::Kind background_seen(const ScoreScan& scan, size_t rows) {
+  return scan.first_leads * 4 > rows * 3  ? Decided::first
+         : scan.last_leads * 4 > rows * 3 ? Decided::second
+                                          : Decided::open;
 }
 
 // The class that means "nothing here" by its label, or nullopt.
@@ -108,7 +125,7 @@ struct PairHead {
   ModelFacts facts;
   Pair pair;
   bool softmax_op = false, sigmoid_op = false;  // the operation that makes the scores says so
-  Decided units, form, squashed, normalised;
+  Decided units, form, squashed, normalised, background_at;
 
   void operator()(std::span<const Tensor> outputs, const DecodeSettings& settings,
                   Results& results) const {
@@ -124,8 +141,16 @@ struct PairHead {
         !logits && !sigmoid_op &&
         (softmax_op || normalised.settle(seen.sums_to_one ? Decided::first : Decided::second,
                                          Decided::second) == Decided::first);
-    const bool has_background = pair.classes > 1 && (softmaxed || labelled);
-    const size_t background = has_background ? labelled.value_or(0) : pair.classes;
+    // Logits of a softmax have a background that leads; those of a sigmoid each have none.
+    const Decided::Kind place =
+        pair.classes > 1 && (logits || softmaxed)
+            ? background_at.settle(
+                  pair.rows >= 50 ? background_seen(seen, pair.rows) : Decided::open, Decided::open)
+            : Decided::open;
+    const bool has_background =
+        pair.classes > 1 && (softmaxed || labelled || (logits && place != Decided::open));
+    const size_t unnamed = place == Decided::second ? pair.classes - 1 : 0;
+    const size_t background = has_background ? labelled.value_or(unnamed) : pair.classes;
 
     size_t ordered = 0;
     float reach = 0;
@@ -177,7 +202,14 @@ struct PairHead {
           std::to_string(likely) + " of " + std::to_string(pair.rows) + " boxes are objects";
       return;
     }
-    finish(settings, suppression_of(facts), candidates, results);
+    // Labels may leave the background out.
+    const bool named = has_background && facts.labels.size() + 1 == pair.classes;
+    finish(settings, suppression_of(facts), candidates, results,
+           [&](const Candidate& kept, Detection& detection) {
+             const auto label = static_cast<size_t>(kept.label);
+             if (named && label != background)
+               detection.label = facts.labels[label - (label > background ? 1 : 0)];
+           });
   }
 };
 
@@ -188,7 +220,7 @@ Match match_boxes_scores(const ModelFacts& facts) {
     const std::optional<Pair> pair = find_pair(facts, i);
     if (!pair) continue;
     const OutputFacts &boxes = facts.outputs[i], &scores = facts.outputs[pair->scores];
-    PairHead head{facts, *pair, false, false, {}, {}, {}, {}};
+    PairHead head{facts, *pair, false, false, {}, {}, {}, {}, {}};
     head.softmax_op = scores.op == "SoftMax" || scores.op == "Softmax";
     head.sigmoid_op = scores.op == "Sigmoid";
     Match match;
@@ -222,6 +254,7 @@ Match match_boxes_scores(const ModelFacts& facts) {
                           ? unit_picture("PP-YOLOE")
                           : yolo_picture("YOLO with boxes and scores apart");
     match.classes = pair->classes;
+    match.background = true;
     return match;
   }
   return {Fit::no, "needs boxes [1,N,4] and scores [1,N,C]", {}};

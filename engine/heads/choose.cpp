@@ -14,65 +14,115 @@ namespace {
 
 // The order counts where several fit equally well: the more usual reading comes first.
 const std::array kHeads = {
-    Head{"ssd", "rows of 7 as DetectionOutput makes them", match_detection_output},
-    Head{"boxes-scores", "boxes [1,N,4] and scores [1,N,C]", match_boxes_scores},
-    Head{"boxes-picked", "boxes, scores, and the rows that NonMaxSuppression picked [K,3]",
-         match_selected_boxes},
-    Head{"boxes-labels", "boxes with scores [N,5], or turned ones [N,6], and labels [N]",
-         match_boxes_labels},
+    Head{"ssd", HeadKind::objects, Alike::one, "rows of 7 as DetectionOutput makes them",
+         match_detection_output},
+    Head{"boxes-scores", HeadKind::objects, Alike::one, "boxes [1,N,4] and scores [1,N,C]",
+         match_boxes_scores},
+    Head{"boxes-picked", HeadKind::objects, Alike::one,
+         "boxes, scores, and the rows that NonMaxSuppression picked [K,3]", match_selected_boxes},
+    Head{"boxes-labels", HeadKind::objects, Alike::one,
+         "boxes with scores [N,5], or turned ones [N,6], and labels [N]", match_boxes_labels},
     // Three maps with the finest first are mostly v5's; v3 and v4 differ in the activation.
-    Head{"yolov5", "YOLO v5 and v7: three anchors a cell", match_yolov5},
-    Head{"yolov3", "YOLO v2 and v3: RegionYolo outputs, or raw maps", match_yolov3},
-    Head{"yolov4", "YOLO v4: raw maps", match_yolov4},
+    Head{"yolov5", HeadKind::objects, Alike::one, "YOLO v5 and v7: three anchors a cell",
+         match_yolov5},
+    Head{"yolov3", HeadKind::objects, Alike::one, "YOLO v2 and v3: RegionYolo outputs, or raw maps",
+         match_yolov3},
+    Head{"yolov4", HeadKind::objects, Alike::one, "YOLO v4: raw maps", match_yolov4},
     // Rows are how YOLOX and v6 are exported; v8 and later, which have no objectness, seldom are.
-    Head{"yolox", "YOLOX and v6: [1,cells,5+C]", match_yolox},
-    Head{"yolov8", "YOLO v8, v9, v11 and later: [1,4+C,cells]", match_yolov8},
-    Head{"yolov10", "end-to-end rows of 6: corners, score, label", match_end_to_end},
-    Head{"nanodet", "NanoDet and PicoDet: scores and distance distributions", match_nanodet},
-    Head{"yunet", "YuNet faces: cls, obj and bbox at each level", match_yunet},
-    Head{"yolov8-pose", "YOLO v8 and later with key points", match_yolov8_pose},
-    Head{"yolov8-seg", "YOLO v8 and later with masks", match_yolov8_seg},
-    Head{"yolov8-obb", "YOLO v8 and later with oriented boxes", match_yolov8_obb},
-    Head{"yolov8-maps", "YOLO v8 and later as maps [1,64+C,h,w]", match_yolov8_maps},
-    Head{"yolov10-pose", "end-to-end rows with key points", match_end_to_end_pose},
-    Head{"yolov10-seg", "end-to-end rows with mask coefficients", match_end_to_end_seg},
-    Head{"yolov10-obb", "end-to-end rows with an angle", match_end_to_end_obb},
-    Head{"yolov7-rows", "rows of 7: image, corners, class, score", match_yolov7_rows},
-    Head{"yolo-nas-rows", "rows of 7: image, corners, score, class", match_nas_rows},
-    Head{"paddle-rows", "PaddleDetection's rows: class, score, corners", match_class_first},
-    Head{"boxes-scores-labels", "an output each of boxes, scores and class numbers",
-         match_boxes_scores_labels},
-    Head{"detr", "DETR and YOLOS: logits with no-object, and boxes", match_detr},
-    Head{"rtdetr", "RT-DETR, RF-DETR, D-FINE, DEIM: logits and boxes", match_rtdetr},
-    Head{"detr-rows", "queries [1,N,4+C]: centre, size, probabilities", match_detr_rows},
-    Head{"scrfd", "SCRFD faces: scores, distances and points at each level", match_scrfd},
-    Head{"retinaface", "RetinaFace: offsets, scores and points of priors", match_retinaface},
-    Head{"ultraface", "UltraFace: boxes and scores of 4420 priors and the like", match_ultraface},
-    Head{"centerface", "CenterFace: heat map, sizes, offsets, points", match_centerface},
-    Head{"blazeface", "MediaPipe's detectors of faces, palms and persons", match_blaze},
-    Head{"fcos", "FCOS: classes, distances and centerness", match_fcos},
-    Head{"centernet", "CenterNet: heat map, sizes, offsets", match_centernet},
-    Head{"ssd-anchors", "SSD: offsets and scores of 1917 or 8732 anchors", match_ssd_anchors},
-    Head{"retinanet", "RetinaNet: offsets and scores of nine boxes a cell", match_retinanet},
-    Head{"efficientdet", "EfficientDet: offsets and scores of nine boxes a cell",
-         match_efficientdet},
-    Head{"detectnet", "TAO DetectNet_v2: coverage and boxes", match_detectnet},
-    Head{"segmentation", "classes of pixels: scores [1,C,h,w] or class numbers",
-         match_segmentation},
-    Head{"saliency", "a share of foreground for each pixel: saliency, mattes", match_saliency},
-    Head{"depth", "a depth for each pixel", match_depth},
-    Head{"anomaly", "an anomaly score for each pixel", match_anomaly},
-    Head{"openpose", "OpenPose: heat maps of points and fields of bones", match_part_fields},
-    Head{"heatmaps", "HRNet, ViTPose, SimpleBaseline: a heat map for each point", match_heatmaps},
-    Head{"simcc", "RTMPose: bins of x and of y for each point", match_simcc},
-    Head{"movenet", "MoveNet: y, x, score of 17 points", match_movenet},
-    Head{"landmarks", "coordinates of points of a face, a hand or a body", match_landmarks},
-    Head{"mtcnn", "R- and O-Net of MTCNN: a face in a region, and its points", match_mtcnn},
-    Head{"text-detection", "DB: a probability of text for each pixel", match_text_detection},
-    Head{"text-recognition", "characters in steps (CTC), by the dictionary in labels",
-         match_text_recognition},
-    Head{"embedding", "vectors that stand for the picture", match_embedding},
-    Head{"classification", "vectors of class scores", match_classification},
+    Head{"yolox", HeadKind::objects, Alike::one, "YOLOX and v6: [1,cells,5+C]", match_yolox},
+    Head{"yolov8", HeadKind::objects, Alike::one, "YOLO v8, v9, v11 and later: [1,4+C,cells]",
+         match_yolov8},
+    Head{"yolov10", HeadKind::objects, Alike::one, "end-to-end rows of 6: corners, score, label",
+         match_end_to_end},
+    Head{"nanodet", HeadKind::objects, Alike::one,
+         "NanoDet and PicoDet: scores and distance distributions", match_nanodet},
+    Head{"yunet", HeadKind::objects, Alike::one, "YuNet faces: cls, obj and bbox at each level",
+         match_yunet},
+    Head{"yolov8-pose", HeadKind::objects, Alike::one, "YOLO v8 and later with key points",
+         match_yolov8_pose},
+    Head{"yolov8-seg", HeadKind::objects, Alike::one, "YOLO v8 and later with masks",
+         match_yolov8_seg},
+    Head{"yolov8-obb", HeadKind::objects, Alike::one, "YOLO v8 and later with oriented boxes",
+         match_yolov8_obb},
+    Head{"yolov8-maps", HeadKind::objects, Alike::one, "YOLO v8 and later as maps [1,64+C,h,w]",
+         match_yolov8_maps},
+    Head{"yolov10-pose", HeadKind::objects, Alike::one, "end-to-end rows with key points",
+         match_end_to_end_pose},
+    Head{"yolov10-seg", HeadKind::objects, Alike::one, "end-to-end rows with mask coefficients",
+         match_end_to_end_seg},
+    Head{"yolov10-obb", HeadKind::objects, Alike::one, "end-to-end rows with an angle",
+         match_end_to_end_obb},
+    Head{"yolov7-rows", HeadKind::objects, Alike::one, "rows of 7: image, corners, class, score",
+         match_yolov7_rows},
+    Head{"yolo-nas-rows", HeadKind::objects, Alike::one, "rows of 7: image, corners, score, class",
+         match_nas_rows},
+    Head{"paddle-rows", HeadKind::objects, Alike::one,
+         "PaddleDetection's rows: class, score, corners", match_class_first},
+    Head{"boxes-scores-labels", HeadKind::objects, Alike::one,
+         "an output each of boxes, scores and class numbers", match_boxes_scores_labels},
+    Head{"detr", HeadKind::objects, Alike::one, "DETR and YOLOS: logits with no-object, and boxes",
+         match_detr},
+    Head{"rtdetr", HeadKind::objects, Alike::one,
+         "RT-DETR, RF-DETR, D-FINE, DEIM: logits and boxes", match_rtdetr},
+    Head{"detr-rows", HeadKind::objects, Alike::one,
+         "queries [1,N,4+C]: centre, size, probabilities", match_detr_rows},
+    Head{"scrfd", HeadKind::objects, Alike::one,
+         "SCRFD faces: scores, distances and points at each level", match_scrfd},
+    Head{"retinaface", HeadKind::objects, Alike::one,
+         "RetinaFace: offsets, scores and points of priors", match_retinaface},
+    Head{"ultraface", HeadKind::objects, Alike::one,
+         "UltraFace: boxes and scores of 4420 priors and the like", match_ultraface},
+    Head{"centerface", HeadKind::objects, Alike::one,
+         "CenterFace: heat map, sizes, offsets, points", match_centerface},
+    Head{"dbface", HeadKind::objects, Alike::one, "DBFace: heat map, sides, points", match_dbface},
+    Head{"fastestdet", HeadKind::objects, Alike::one, "FastestDet: one map [1,5+C,h,w]",
+         match_fastestdet},
+    Head{"yolo-fastestv2", HeadKind::objects, Alike::one, "YOLO-FastestV2: two maps [1,h,w,15+C]",
+         match_fastest_v2},
+    Head{"blazeface", HeadKind::objects, Alike::one,
+         "MediaPipe's detectors of faces, palms and persons", match_blaze},
+    Head{"fcos", HeadKind::objects, Alike::one, "FCOS: classes, distances and centerness",
+         match_fcos},
+    Head{"centernet", HeadKind::objects, Alike::one, "CenterNet: heat map, sizes, offsets",
+         match_centernet},
+    Head{"ssd-anchors", HeadKind::objects, Alike::one,
+         "SSD: offsets and scores of 1917 or 8732 anchors", match_ssd_anchors},
+    Head{"retinanet", HeadKind::objects, Alike::one,
+         "RetinaNet: offsets and scores of nine boxes a cell", match_retinanet},
+    Head{"efficientdet", HeadKind::objects, Alike::one,
+         "EfficientDet: offsets and scores of nine boxes a cell", match_efficientdet},
+    Head{"detectnet", HeadKind::objects, Alike::one, "TAO DetectNet_v2: coverage and boxes",
+         match_detectnet},
+    Head{"lanes", HeadKind::objects, Alike::one,
+         "Ultra-Fast-Lane-Detection: lanes as lines of points", match_lanes},
+    Head{"segmentation", HeadKind::map, Alike::one,
+         "classes of pixels: scores [1,C,h,w] or class numbers", match_segmentation},
+    Head{"saliency", HeadKind::map, Alike::one,
+         "a share of foreground for each pixel: saliency, mattes", match_saliency},
+    Head{"depth", HeadKind::map, Alike::one, "a depth for each pixel", match_depth},
+    Head{"anomaly", HeadKind::map, Alike::one, "an anomaly score for each pixel", match_anomaly},
+    Head{"openpose", HeadKind::objects, Alike::all,
+         "OpenPose: heat maps of points and fields of bones", match_part_fields},
+    Head{"heatmaps", HeadKind::points, Alike::all,
+         "HRNet, ViTPose, SimpleBaseline: a heat map for each point", match_heatmaps},
+    Head{"simcc", HeadKind::points, Alike::all, "RTMPose: bins of x and of y for each point",
+         match_simcc},
+    Head{"movenet", HeadKind::objects, Alike::one, "MoveNet: y, x, score of 17 points",
+         match_movenet},
+    Head{"landmarks", HeadKind::points, Alike::one,
+         "coordinates of points of a face, a hand or a body", match_landmarks},
+    Head{"head-pose", HeadKind::answers, Alike::all, "yaw, pitch and roll of a head",
+         match_head_pose},
+    Head{"mtcnn", HeadKind::points, Alike::all,
+         "R- and O-Net of MTCNN: a face in a region, and its points", match_mtcnn},
+    Head{"text-detection", HeadKind::text, Alike::one, "DB: a probability of text for each pixel",
+         match_text_detection},
+    Head{"text-recognition", HeadKind::text, Alike::one,
+         "characters in steps (CTC), by the dictionary in labels", match_text_recognition},
+    Head{"embedding", HeadKind::answers, Alike::all, "vectors that stand for the picture",
+         match_embedding},
+    Head{"classification", HeadKind::answers, Alike::all, "vectors of class scores",
+         match_classification},
 };
 
 // Heads that a model_type of model_info means; empty when it says nothing to us.
@@ -148,29 +198,31 @@ struct Candidacy {
   Match match;
 };
 
-HeadChoice chosen(const Candidacy& candidate, const std::string& because) {
+// The class number that the first label names: 1 where the numbers count from 1 and no label names the
+// background; -1 where a label does, which the outputs do not count.
+int first_label(const std::vector<std::string>& labels, const Match& match) {
+  if (labels.empty()) return 0;
+  const bool background = is_background(labels[0]);
+  if (match.from_one) return background ? 0 : 1;
+  return background && match.classes != 0 && labels.size() == match.classes + 1 ? -1 : 0;
+}
+
+std::string reason_of(const Match& match) {
+  return match.doubt.empty() ? match.reason : match.reason + ", " + match.doubt;
+}
+
+HeadChoice chosen(const ModelFacts& facts, const Candidacy& candidate, const std::string& because) {
   HeadChoice choice;
   choice.name = candidate.head->name;
-  choice.reason = because + candidate.match.reason;
+  choice.reason = because + reason_of(candidate.match);
+  choice.first_label = first_label(facts.labels, candidate.match);
   choice.decode = candidate.match.decode;
   choice.fit = candidate.match.fit;
   choice.picture = candidate.match.picture;
   choice.warnings = candidate.match.assumptions;
-  choice.from_one = candidate.match.from_one;
+  choice.class_names = candidate.match.class_names;
   choice.attach_tensors = candidate.match.unsure;
   return choice;
-}
-
-// Whether a label stands for no class of objects.
-bool is_background(const std::string& label) {
-  const std::string name = lower(label);
-  return name.empty() || name == "n/a" || name == "unlabeled" ||
-         name.find("background") != std::string::npos;
-}
-
-// The class number that the first label names.
-int first_class(const HeadChoice& head, const std::vector<std::string>& labels) {
-  return head.from_one && !is_background(labels[0]) ? 1 : 0;
 }
 
 // Labels for another number of classes are said, and nothing is dropped for them.
@@ -178,7 +230,7 @@ void check_labels(const ModelFacts& facts, const Match& match, HeadChoice& choic
   const size_t labels = facts.labels.size(), classes = match.classes;
   if (labels == 0 || classes == 0 || labels == classes) return;
   if (labels == classes + 1 && (is_background(facts.labels[0]) || match.from_one)) return;
-  if (labels + 1 == classes && choice.name == "boxes-scores") return;  // it has a background
+  if (labels + 1 == classes && match.background) return;
   choice.warnings.push_back(std::to_string(labels) + " labels, but the outputs tell " +
                             std::to_string(classes) +
                             " classes apart: they may be another model's; set labels or "
@@ -211,9 +263,9 @@ HeadChoice named_head(const ModelFacts& facts, const std::string& post_process) 
     if (post_process != head.name) continue;
     const Match match = head.match(facts);
     if (match.fit == Fit::no)
-      throw Error{ErrorCode::bad_argument, "post-process=" + post_process + " " + match.reason +
+      throw Error{ErrorCode::bad_argument, "post-process=" + post_process + " " + reason_of(match) +
                                                "; the model's outputs are " + describe(facts)};
-    HeadChoice choice = chosen({&head, match}, "asked for: ");
+    HeadChoice choice = chosen(facts, {&head, match}, "asked for: ");
     choice.warnings.clear();  // what is asked for is no guess
     choice.attach_tensors = false;
     check_labels(facts, match, choice);
@@ -251,12 +303,12 @@ HeadChoice best_of(const ModelFacts& facts, const std::vector<Candidacy>& all,
     for (const Candidacy& candidate : all)
       if (candidate.match.fit == Fit::against)
         against += std::string("; ") + candidate.head->name + " would fit the shapes, but " +
-                   candidate.match.reason + "; post-process=" + candidate.head->name +
+                   reason_of(candidate.match) + "; post-process=" + candidate.head->name +
                    " reads them so";
     return none(facts, "no head fits the outputs " + describe(facts) + lacking + against);
   }
   const std::string because = typed ? "model_type " + model_type + ": " : "";
-  HeadChoice choice = chosen(found.front(), because);
+  HeadChoice choice = chosen(facts, found.front(), because);
   choice.fit = best;
   if (found.size() > 1) {
     choice.warnings.insert(
@@ -268,7 +320,7 @@ HeadChoice best_of(const ModelFacts& facts, const std::vector<Candidacy>& all,
   } else if (best == Fit::possible && !typed) {
     choice.warnings.insert(choice.warnings.begin(),
                            "the outputs " + describe(facts) + " are possibly of the head " +
-                               choice.name + " (" + found.front().match.reason +
+                               choice.name + " (" + reason_of(found.front().match) +
                                "); raw tensors are attached beside; set post-process=" +
                                choice.name + " if it is right, or another head, or none");
     choice.attach_tensors = true;
@@ -277,18 +329,23 @@ HeadChoice best_of(const ModelFacts& facts, const std::vector<Candidacy>& all,
   return choice;
 }
 
-// A match's reason without what speaks against all outputs together.
-std::string claim_of(const Match& match) {
-  return match.reason.substr(0, match.reason.find(", which nothing says"));
+const Head* head_named(const std::string& name) {
+  const auto found = std::find_if(kHeads.begin(), kHeads.end(),
+                                  [&](const Head& head) { return name == head.name; });
+  return found == kHeads.end() ? nullptr : &*found;
+}
+
+// The head that a choice began with: networks of several tasks add others.
+const Head* first_head_of(const HeadChoice& choice) {
+  return head_named(choice.name.substr(0, choice.name.find('+')));
 }
 
 // The outputs without which the head reads the others just as well; none of too many.
 std::vector<size_t> unread_outputs(const ModelFacts& facts, const std::string& name) {
   std::vector<size_t> read, unread;
   for (size_t i = 0; i < facts.outputs.size(); ++i) read.push_back(i);
-  const auto head = std::find_if(kHeads.begin(), kHeads.end(),
-                                 [&](const Head& other) { return name == other.name; });
-  if (head == kHeads.end() || facts.outputs.size() > kMostCompared) return unread;
+  const Head* head = head_named(name);
+  if (head == nullptr || facts.outputs.size() > kMostCompared) return unread;
   const Match whole = head->match(facts);
   const Fit least = std::min(Fit::possible, whole.fit);  // a named head's may be less
   // From the last on: of several that would do, heads read the first.
@@ -296,20 +353,11 @@ std::vector<size_t> unread_outputs(const ModelFacts& facts, const std::string& n
     std::vector<size_t> others = read;
     std::erase(others, i);
     const Match match = head->match(with_outputs(facts, others));
-    if (match.fit == Fit::no || match.fit < least || claim_of(match) != claim_of(whole)) continue;
+    if (match.fit == Fit::no || match.fit < least || match.reason != whole.reason) continue;
     read = std::move(others);
     unread.insert(unread.begin(), i);
   }
   return unread;
-}
-
-bool reads_maps(const std::string& name) {
-  return name == "segmentation" || name == "saliency" || name == "depth" || name == "anomaly";
-}
-bool reads_boxes(const std::string& name) {
-  return !reads_maps(name) && name != "none" && name != "classification" && name != "embedding" &&
-         name != "landmarks" && name != "mtcnn" && name != "simcc" && name != "heatmaps" &&
-         name != "text-recognition" && name != "text-detection";
 }
 
 // Reads some of the outputs by a further head.
@@ -326,15 +374,16 @@ void add_head(const Candidacy& further, const std::vector<size_t>& outputs_of_it
   };
   choice.warnings.insert(choice.warnings.end(), further.match.assumptions.begin(),
                          further.match.assumptions.end());
-  choice.reason += "; and " + std::string(further.head->name) + ": " + further.match.reason;
+  choice.reason += "; and " + std::string(further.head->name) + ": " + reason_of(further.match);
   choice.name += std::string("+") + further.head->name;
 }
 
-template <typename Wanted>
-std::optional<Candidacy> surest(const ModelFacts& facts, Fit least, Wanted wanted) {
+// The head that fits best, of one kind or of any.
+std::optional<Candidacy> surest(const ModelFacts& facts, Fit least,
+                                std::optional<HeadKind> kind = {}) {
   std::optional<Candidacy> best;
   for (const Head& head : kHeads)
-    if (wanted(head.name))
+    if (!kind || head.kind == *kind)
       if (Match match = head.match(facts);
           match.fit >= least && (!best || match.fit > best->match.fit))
         best = Candidacy{&head, std::move(match)};
@@ -344,8 +393,10 @@ std::optional<Candidacy> surest(const ModelFacts& facts, Fit least, Wanted wante
 // Networks of several tasks, as YOLOP: where the head leaves outputs that are surely boxes or maps,
 // they are read as well. Pictures are taken as the boxes' family takes them.
 void add_further_heads(const ModelFacts& facts, HeadChoice& choice) {
-  const bool maps_first = reads_maps(choice.name);
-  if (choice.fit < Fit::likely || !(maps_first || reads_boxes(choice.name))) return;
+  const Head* head = first_head_of(choice);
+  if (choice.fit < Fit::likely || head == nullptr) return;
+  const bool maps_first = head->kind == HeadKind::map;
+  if (!maps_first && head->kind != HeadKind::objects) return;
   std::vector<size_t> others;
   for (const size_t i : unread_outputs(facts, choice.name)) {
     if (!map_layout(facts, i)) {
@@ -357,10 +408,10 @@ void add_further_heads(const ModelFacts& facts, HeadChoice& choice) {
     alone.name.clear();
     alone.model_info.clear();
     alone.labels.clear();
-    if (const auto map = surest(alone, Fit::certain, reads_maps)) add_head(*map, {i}, choice);
+    if (const auto map = surest(alone, Fit::certain, HeadKind::map)) add_head(*map, {i}, choice);
   }
   if (!maps_first || others.empty()) return;
-  if (const auto boxes = surest(with_outputs(facts, others), Fit::likely, reads_boxes)) {
+  if (const auto boxes = surest(with_outputs(facts, others), Fit::likely, HeadKind::objects)) {
     choice.picture = boxes->match.picture;
     add_head(*boxes, others, choice);
   }
@@ -394,7 +445,7 @@ HeadChoice choose_among_all(const ModelFacts& facts) {
   std::string lacking;
   for (const Head& head : kHeads) {
     Match match = head.match(facts);
-    considered.push_back({head.name, match.fit, match.reason});
+    considered.push_back({head.name, match.fit, reason_of(match)});
     if (match.lacks_labels) lacking += std::string("; ") + head.name + ": " + match.reason;
     if (match.fit != Fit::no) all.push_back({&head, std::move(match)});
   }
@@ -419,24 +470,11 @@ bool same_kind(const OutputFacts& a, const OutputFacts& b) {
   return a.type == b.type && a.shape == b.shape;
 }
 
-const Head* first_head_of(const HeadChoice& choice) {
-  const std::string name = choice.name.substr(0, choice.name.find('+'));
-  const auto found = std::find_if(kHeads.begin(), kHeads.end(),
-                                  [&](const Head& head) { return name == head.name; });
-  return found == kHeads.end() ? nullptr : &*found;
-}
-
-// Heads that read one of several alike outputs. Others read all of them, or the last stage.
-bool reads_one_of_alike(const std::string& name) {
-  return reads_maps(name) || (reads_boxes(name) && name != "openpose") || name == "landmarks" ||
-         name == "text-detection" || name == "text-recognition";
-}
-
 // Says it where an output that the head does not read is as good as one that it reads: main and
 // auxiliary heads, as of YOLO v9, cannot be told apart by their shapes.
 void say_alike(const Reading& reading, HeadChoice& choice) {
   const Head* head = first_head_of(choice);
-  if (head == nullptr || !reads_one_of_alike(head->name)) return;
+  if (head == nullptr || head->alike != Alike::one) return;
   const ModelFacts& facts = reading.facts;
   const std::vector<size_t> unread = unread_outputs(facts, head->name);
   std::vector<size_t> read, other;
@@ -466,7 +504,7 @@ void say_alike(const Reading& reading, HeadChoice& choice) {
 // Says it where the outputs that a detector leaves are results by themselves, too.
 void say_rival(const Reading& whole, const Reading& reading, HeadChoice& choice) {
   const Head* head = first_head_of(choice);
-  if (head == nullptr || choice.name != head->name || !reads_boxes(head->name)) return;
+  if (head == nullptr || choice.name != head->name || head->kind != HeadKind::objects) return;
   std::set<size_t> read(reading.outputs.begin(), reading.outputs.end());
   for (const size_t i : unread_outputs(reading.facts, head->name)) read.erase(reading.outputs[i]);
   std::vector<size_t> left;
@@ -479,9 +517,8 @@ void say_rival(const Reading& whole, const Reading& reading, HeadChoice& choice)
   if (left.empty()) return;
   std::optional<Candidacy> rival;
   for (const Reading& other : readings_of(with_outputs(whole.facts, left))) {
-    if (!rival) rival = surest(other.facts, Fit::possible, reads_boxes);
-    if (!rival)
-      rival = surest(other.facts, Fit::likely, [](const auto& name) { return name != "none"; });
+    if (!rival) rival = surest(other.facts, Fit::possible, HeadKind::objects);
+    if (!rival) rival = surest(other.facts, Fit::likely);
   }
   // Of the same head: the maps that its rows were made of.
   if (!rival || rival->head == head) return;
@@ -496,7 +533,7 @@ void say_rival(const Reading& whole, const Reading& reading, HeadChoice& choice)
 // reads: masks or points in a layout that it does not know.
 void say_unread(const Reading& reading, HeadChoice& choice) {
   const Head* head = first_head_of(choice);
-  if (head == nullptr || !reads_boxes(head->name)) return;
+  if (head == nullptr || head->kind != HeadKind::objects) return;
   const ModelFacts& facts = reading.facts;
   std::vector<size_t> unread = unread_outputs(facts, head->name);
   // The rows of the tables that it reads.
@@ -598,51 +635,6 @@ HeadChoice choose_head(const ModelFacts& facts, const std::string& post_process,
     if (!best.attach_tensors) say_unread(readings[chosen], best);
   }
   return read_by(readings[chosen], std::move(best));
-}
-
-void run_head(const HeadChoice& head, const ModelFacts& facts, std::span<const Tensor> outputs,
-              const DecodeSettings& settings, bool attach_tensors, Results& results) {
-  Results decoded;
-  head.decode(outputs, settings, decoded);
-  const bool contradicted = !decoded.contradiction.empty();
-  if (contradicted) {
-    std::string why = std::move(decoded.contradiction);
-    decoded = {};
-    decoded.contradiction = std::move(why);
-  }
-  if (head.from_one && !facts.labels.empty()) {
-    const int first = first_class(head, facts.labels);
-    for (Detection& detection : decoded.detections) {
-      const auto at = static_cast<size_t>(detection.label_id - first);
-      if (at < facts.labels.size()) detection.label = facts.labels[at];
-    }
-  }
-  const bool has_all = head.name == "none";
-  if ((contradicted || head.attach_tensors || attach_tensors) && !has_all) {
-    decoded.tensors.clear();
-    match_tensors(facts).decode(outputs, settings, decoded);
-  }
-  results = std::move(decoded);
-}
-
-std::string unnamed_class(const HeadChoice& head, const ModelFacts& facts, const Results& results) {
-  if (facts.labels.empty()) return {};
-  const int last = first_class(head, facts.labels) + static_cast<int>(facts.labels.size()) - 1;
-  for (const Detection& detection : results.detections)
-    if (detection.label.empty() && detection.label_id > last)
-      return "the network found class " + std::to_string(detection.label_id) +
-             ", which has no name: the last of the labels is that of class " +
-             std::to_string(last) + "; set labels or labels-file to those of the model";
-  return {};
-}
-
-bool HeadTrust::note(bool contradicted) {
-  constexpr uint64_t kTrial = 10;
-  if (contradicted)
-    ++contradictions_;
-  else
-    agreed_ = true;
-  return ++inferences_ >= kTrial && !agreed_.load() && !dropped_.exchange(true);
 }
 
 }  // namespace clinfer

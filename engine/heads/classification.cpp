@@ -1,6 +1,7 @@
 // Classifying outputs: a vector of probabilities or logits each; one answer, or several where the
 // labels do not exclude each other. Labels may come in groups, "type: car", one group an output.
 #include <algorithm>
+#include <charconv>
 #include <numeric>
 
 #include "engine/heads/common.h"
@@ -10,7 +11,7 @@
 namespace clinfer {
 namespace {
 
-enum class VectorKind { one_of, any_of, tensor };
+enum class VectorKind { one_of, any_of, number, tensor };
 
 struct VectorOutput {
   std::string name;
@@ -18,6 +19,7 @@ struct VectorOutput {
   VectorKind kind = VectorKind::tensor;
   bool normalised = false;  // the graph ends in a softmax
   std::vector<std::string> labels;
+  float scale = 1;  // of a number
 };
 
 bool answers_to(const OutputFacts& output, const std::string& group) {
@@ -92,6 +94,30 @@ void classify(const VectorOutput& output, const Tensor& tensor, const DecodeSett
     if (p[i] >= settings.threshold) add(i);
 }
 
+// A number as an answer, an age as model-proc's converter "text" has it: its text is the label.
+void add_number(const VectorOutput& output, const Tensor& tensor, Results& results) {
+  const float value = Floats(tensor)[0] * output.scale;
+  if (!std::isfinite(value) || std::fabs(value) > 1e9f) {
+    results.contradiction = output.name + " is not a finite number";
+    return;
+  }
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, value, std::chars_format::fixed, 1);
+  results.classifications.push_back(
+      {output.name, static_cast<int>(std::lround(value)), std::string(text, end.ptr), 1});
+}
+
+// What model-proc multiplies an output by that is a number.
+std::optional<float> number_scale(const ModelFacts& facts, const OutputFacts& output) {
+  if (vector_size(output.shape) != 1) return std::nullopt;
+  std::vector<std::string> names = output.aliases;
+  names.insert(names.begin(), output.name);
+  names.emplace_back();  // of a model-proc with one output, which need not be named
+  for (const std::string& name : names)
+    if (const auto scale = info_number(facts, "number_scale/" + name)) return scale;
+  return std::nullopt;
+}
+
 // The model says that it classifies.
 bool is_classifier(const ModelFacts& facts) {
   const std::string type = lower(info(facts, "model_type")), task = lower(info(facts, "task"));
@@ -101,6 +127,20 @@ bool is_classifier(const ModelFacts& facts) {
 bool is_explanation(const OutputFacts& output) { return name_has(output, {"saliency"}); }
 bool is_feature_vector(const OutputFacts& output) {
   return name_has(output, {"feature_vector", "embedding"});
+}
+
+// The names of so many classes. Either of labels and classes may count a background as the first, which
+// the other does not (ImageNet's 1000 and 1001); none where the numbers differ by more.
+std::vector<std::string> labels_for(const std::vector<std::string>& labels, size_t classes) {
+  if (labels.size() == classes) return labels;
+  if (labels.size() == classes + 1 && is_background(labels[0]))
+    return {labels.begin() + 1, labels.end()};
+  if (labels.size() == 1000 && classes == 1001) {
+    std::vector<std::string> names = labels;
+    names.insert(names.begin(), "background");
+    return names;
+  }
+  return {};
 }
 
 // The attribute's name in model-proc, else the output's name.
@@ -168,10 +208,15 @@ Match match_classification(const ModelFacts& facts) {
       return {Fit::no, "needs outputs that are vectors ([1,C])", {}};
     for (const auto& [index, labels] : groups)
       if (index == i && labels.size() == output.elements) output.labels = labels;
-    if (groups.empty() && facts.labels.size() == output.elements) output.labels = facts.labels;
+    if (groups.empty()) output.labels = labels_for(facts.labels, output.elements);
     output.normalised = facts_of.op == "SoftMax" || facts_of.op == "Softmax";
     const bool known = output.elements == 1000 || output.elements == 1001;
     const bool aside = is_explanation(facts_of) || is_feature_vector(facts_of);
+    if (const auto scale = number_scale(facts, facts_of)) {
+      output.kind = VectorKind::number;
+      output.scale = *scale;
+      sure = i;
+    }
     const bool several = multilabel || (facts_of.op == "Sigmoid" && !output.labels.empty());
     if (output.elements >= 2 && !aside &&
         (output.normalised || !output.labels.empty() || known || is_called_scores(facts_of) ||
@@ -201,15 +246,18 @@ Match match_classification(const ModelFacts& facts) {
   }
   size_t scores = 0;
   for (const VectorOutput& output : outputs)
-    if (output.kind != VectorKind::tensor) {
+    if (output.kind == VectorKind::one_of || output.kind == VectorKind::any_of) {
       ++scores;
       if (groups.empty()) match.classes = output.elements;
     }
   if (scores != 1) match.classes = 0;  // labels are of one of them
+  match.background = match.classes == 1001;
   match.decode = [outputs, top = top_of(facts)](std::span<const Tensor> tensors,
                                                 const DecodeSettings& settings, Results& results) {
     for (size_t i = 0; i < outputs.size(); ++i) {
-      if (outputs[i].kind != VectorKind::tensor)
+      if (outputs[i].kind == VectorKind::number)
+        add_number(outputs[i], output_of(tensors, i, 1), results);
+      else if (outputs[i].kind != VectorKind::tensor)
         classify(outputs[i], output_of(tensors, i, outputs[i].elements), settings, top, results);
       else if (i < tensors.size() && !tensors[i].empty())
         keep_tensor(outputs[i].name, tensors[i], results);

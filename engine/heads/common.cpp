@@ -73,6 +73,12 @@ std::string lower(std::string text) {
   return text;
 }
 
+bool is_background(const std::string& label) {
+  const std::string name = lower(label);
+  return name.empty() || name == "n/a" || name == "unlabeled" ||
+         name.find("background") != std::string::npos;
+}
+
 bool name_has(const OutputFacts& output, std::initializer_list<const char*> words) {
   auto has = [&](const std::string& name) {
     const std::string text = lower(name);
@@ -216,6 +222,8 @@ void finish(const DecodeSettings& settings, Suppression suppression, Candidates&
             Results& results, const Complete& complete, const Overlap& overlap) {
   results.contradiction = candidates.contradiction();
   if (!results.contradiction.empty()) return;
+  if (settings.suppress_all && suppression == Suppression::none)
+    suppression = Suppression::per_class;
   for (const Candidate& kept : keep_best(settings, suppression, candidates.found(), overlap)) {
     Detection& detection = results.detections.emplace_back();
     detection.x_min = kept.x_min;

@@ -46,6 +46,8 @@ std::string describe(const ModelFacts& facts);  // "[1,4420,2], [1,4420,4]" of a
 // True when a name of the output contains one of the words (lower case).
 bool name_has(const OutputFacts& output, std::initializer_list<const char*> words);
 std::string lower(std::string text);
+// Whether a label stands for no class of objects.
+bool is_background(const std::string& label);
 // model_info's value for `key`, or empty.
 std::string info(const ModelFacts& facts, const std::string& key);
 

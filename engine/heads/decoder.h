@@ -59,6 +59,14 @@ struct ObjectMask {
   std::vector<float> values;                         // row-major
 };
 
+// What a detection is of. Of the two last there is one at most, and on a region it is no further object:
+// its points are the region's own.
+enum class Subject {
+  found,   // one of any number of things that were looked for
+  whole,   // the one thing that fills the picture; the box is the network's input
+  refined  // that thing, and its box is a better one than the picture
+};
+
 struct Detection {
   float x_min = 0, y_min = 0, x_max = 0, y_max = 0;
   float confidence = 0;                     // 0..1
@@ -69,6 +77,7 @@ struct Detection {
   std::vector<KeyPoint> keypoints;
   std::vector<Point> landmarks;  // points without a confidence (faces: eyes, nose, mouth corners)
   std::shared_ptr<const ObjectMask> mask;  // null: none
+  Subject subject = Subject::found;
 };
 
 // One answer of a classifying output about the whole picture; several of one attribute (top-k,
@@ -127,6 +136,8 @@ struct DecodeSettings {
   float iou_threshold = 0.45f;  // boxes of one label that overlap more are one object
   unsigned max_detections = 0;  // 0: no limit
   bool attach_tensors = false;  // the raw tensors beside what was decoded
+  // The user set iou_threshold: it also applies to boxes that are known to be suppressed.
+  bool suppress_all = false;
 };
 
 // Facts that are known about a model before it runs.
@@ -179,17 +190,35 @@ struct Match {
   Fit fit = Fit::no;
   std::string reason;  // why, or why not
   Decode decode;       // set unless fit is no
+  std::string doubt = {};  // what speaks against the reading, or that nothing speaks for it
   std::optional<PictureDefaults> picture = {};
   // Assumptions that no file states, one line each with how to set it.
   std::vector<std::string> assumptions = {};
   size_t classes = 0;         // number of classes in the outputs; 0: they do not say
   bool from_one = false;      // label_id counts from 1
+  bool background = false;    // one of the classes may mean that there is nothing
+  // Names of the classes where no labels are known, as the family has just these ("face").
+  std::vector<std::string> class_names = {};
   bool lacks_labels = false;  // it would fit with the labels that `reason` asks for
   bool unsure = false;        // an assumption is a guess: raw tensors belong beside the results
 };
 
+// What a head finds. Networks of several tasks have heads of more than one kind.
+enum class HeadKind {
+  objects,  // boxes of what is in the picture
+  points,   // of the one thing that fills the picture
+  map,      // a value for each place
+  text,     // where text is, or what it says
+  answers   // classes of the picture, or vectors that stand for it
+};
+
+// How a head takes outputs that are alike: one of them, as of a main and an auxiliary head, or all.
+enum class Alike { one, all };
+
 struct Head {
-  const char* name;         // value of the post-process property
+  const char* name;  // value of the post-process property
+  HeadKind kind;
+  Alike alike;
   const char* description;  // one line for the property's documentation
   Match (*match)(const ModelFacts&);
 };
@@ -209,7 +238,8 @@ struct HeadChoice {
   std::optional<PictureDefaults> picture = {};
   std::vector<std::string> warnings = {};  // what was guessed, each with how to set it; for users
   bool attach_tensors = false;           // it is a guess: the raw tensors belong beside its results
-  bool from_one = false;                 // label_id counts from 1
+  int first_label = 0;  // the class number that the first label names
+  std::vector<std::string> class_names = {};  // where no labels are known
   std::vector<HeadFit> considered = {};  // every head that was asked, in the order of the list
 };
 
@@ -222,7 +252,7 @@ HeadChoice choose_head(const ModelFacts& facts, const std::string& post_process,
                        const std::vector<std::string>& outputs = {});
 
 // Decodes and keeps what contradicts itself from being taken for objects: then `results` has the
-// raw tensors and the contradiction alone. Labels that count from 1 are resolved. Raw tensors are
+// raw tensors and the contradiction alone. Labels whose first names another class than 0 are resolved. Raw tensors are
 // also attached where the head is a guess, or `attach_tensors`.
 void run_head(const HeadChoice& head, const ModelFacts& facts, std::span<const Tensor> outputs,
               const DecodeSettings& settings, bool attach_tensors, Results& results);

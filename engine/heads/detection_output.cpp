@@ -46,6 +46,7 @@ void count_classes(const OutputFacts& output, size_t labels, Match& match) {
       static_cast<size_t>(std::max<int64_t>(attribute_of(output, "num_classes", 0), 0));
   match.from_one = labels + 1 == classes && attribute_of(output, "background_label_id", 0) == 0;
   match.classes = match.from_one ? labels : classes;
+  match.background = attribute_of(output, "background_label_id", 0) >= 0;
 }
 
 }  // namespace

@@ -139,6 +139,7 @@ Match match_maps(const ModelFacts& facts, bool offsets) {
                  (levels[0].points ? " and five points" : "") + " at strides 8, 16 and 32";
   match.fit = Fit::certain;
   match.classes = 1;
+  match.class_names = {"face"};
   return match;
 }
 

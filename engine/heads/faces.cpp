@@ -191,6 +191,7 @@ Match match_scrfd(const ModelFacts& facts) {
                                 {128}};
   if (Match maps = match_scrfd_maps(facts); maps.fit != Fit::no) {
     maps.picture = picture;
+    maps.class_names = {"face"};
     return maps;
   }
   const std::vector<ScrfdLevel> levels = scrfd_levels(facts);
@@ -208,6 +209,7 @@ Match match_scrfd(const ModelFacts& facts) {
   match.fit = levels[0].anchors == 2 ? Fit::certain : Fit::likely;
   match.picture = picture;
   match.classes = 1;
+  match.class_names = {"face"};
   return match;
 }
 
@@ -228,6 +230,7 @@ Match match_yunet(const ModelFacts& facts) {
   match.fit = Fit::certain;
   match.picture = PictureDefaults{"YuNet", ResizeMode::stretch, 0, true, ColorOrder::bgr, {0}, {1}};
   match.classes = 1;
+  match.class_names = {"face"};
   return match;
 }
 

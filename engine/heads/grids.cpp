@@ -323,6 +323,7 @@ Match match_centerface(const ModelFacts& facts) {
         "the order heat map, sizes, offsets, points say it");
   match.picture = PictureDefaults{"CenterFace"};
   match.classes = 1;
+  match.class_names = {"face"};
   return match;
 }
 

@@ -13,6 +13,7 @@ namespace clinfer {
 void add_whole(const ModelFacts& facts, Detection detection, const DecodeSettings& settings,
                Results& results) {
   if (!(detection.confidence >= settings.threshold)) return;
+  detection.subject = Subject::whole;
   detection.x_max = static_cast<float>(facts.width);
   detection.y_max = static_cast<float>(facts.height);
   results.detections.push_back(std::move(detection));
@@ -62,11 +63,13 @@ PictureDefaults pose_picture(const char* family) {
 
 namespace {
 
-// PoseNet: heat maps of 17 points as logits, and where in pixels a point lies from its cell (17 of
+// PoseNet: heat maps of 17 points, as logits or squashed by the graph, and where in pixels a point lies from its cell (17 of
 // y, then 17 of x). Displacements between points, which tell persons apart, are not read.
 struct PoseNet {
   ModelFacts facts;
   MapLayout heats, offsets;
+  bool squashed_op = false;  // the operation that makes the heat maps says so
+  Decided squashed;          // first: the graph has squashed them
 
   void operator()(std::span<const Tensor> outputs, const DecodeSettings& settings,
                   Results& results) const {
@@ -76,6 +79,12 @@ struct PoseNet {
       return cells > 1 ? static_cast<float>(size - 1) / static_cast<float>(cells - 1) : 0.0f;
     };
     const float x_step = step(facts.width, heats.columns), y_step = step(facts.height, heats.rows);
+    // Logits of most cells are far below 0.
+    bool negative = false;
+    for (size_t i = 0; i < heat.size() && !negative; ++i) negative = heat[i] < -0.01f;
+    const bool probabilities =
+        squashed_op || squashed.settle(negative ? Decided::second : Decided::first,
+                                       Decided::second) == Decided::first;
     Detection person;
     person.skeleton = Skeleton::coco17;
     for (size_t c = 0; c < heats.channels; ++c) {
@@ -88,7 +97,8 @@ struct PoseNet {
       };
       person.keypoints.push_back({coordinate(best % heats.columns, x_step, 1),
                                   coordinate(best / heats.columns, y_step, 0),
-                                  sigmoid(heat[heats.at(c, best)])});
+                                  probabilities ? peak_confidence(heat[heats.at(c, best)])
+                                                : sigmoid(heat[heats.at(c, best)])});
     }
     person.confidence = mean_confidence(person.keypoints);
     add_whole(facts, std::move(person), settings, results);
@@ -108,7 +118,8 @@ std::optional<Match> match_posenet(const ModelFacts& facts) {
   Match match;
   match.fit = Fit::certain;
   match.reason = "heat maps of 17 points and their offsets (PoseNet)";
-  match.decode = PoseNet{facts, *heats, *offsets};
+  match.decode = PoseNet{facts, *heats, *offsets, facts.outputs[heats->index].op == "Sigmoid", {}};
+  match.class_names = {"person"};
   match.assumptions.push_back(
       "one person is read from the picture; where there may be more, let a detector of persons run "
       "before it");
@@ -145,7 +156,7 @@ Match match_heatmaps(const ModelFacts& facts) {
               : layout->channels == 17 ? Fit::likely
               : usual                  ? Fit::possible
                                        : Fit::against;
-  if (match.fit == Fit::against) match.reason += ", which nothing says to be points";
+  if (match.fit == Fit::against) match.doubt = "which nothing says to be points";
   match.decode = [facts, layout = *layout, x_step, y_step](std::span<const Tensor> outputs,
                                                            const DecodeSettings& settings,
                                                            Results& results) {
@@ -255,6 +266,7 @@ Match match_movenet(const ModelFacts& facts) {
     }
     finish(settings, Suppression::none, candidates, results,
            [&](const Candidate& candidate, Detection& detection) {
+             if (single) detection.subject = Subject::whole;
              detection.skeleton = Skeleton::coco17;
              detection.keypoints = points[candidate.row];
            });

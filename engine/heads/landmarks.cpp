@@ -18,15 +18,20 @@ struct MeshKind {
   ColorOrder color = ColorOrder::rgb;
   float mean = 0, scale = 255;
   bool squashed = false;  // the score beside is a probability
+  const char* of = "face";
+  size_t more = 0;  // points of another output that follow these
 };
 
 constexpr MeshKind kMeshes[] = {
     {1404, 468, 3, Skeleton::other, "FaceMesh", ColorOrder::rgb, 127.5f, 127.5f},
     {1434, 478, 3, Skeleton::other, "FaceMesh with irises"},
-    {63, 21, 3, Skeleton::hand21, "MediaPipe's hand landmarks", ColorOrder::rgb, 0, 255, true},
-    {195, 33, 5, Skeleton::body33, "BlazePose", ColorOrder::rgb, 0, 255, true},
-    {155, 31, 5, Skeleton::other, "BlazePose of the upper body", ColorOrder::rgb, 0, 255, true},
-    {213, 71, 3, Skeleton::other, "MediaPipe's irises", ColorOrder::rgb, 127.5f, 127.5f},
+    {63, 21, 3, Skeleton::hand21, "MediaPipe's hand landmarks", ColorOrder::rgb, 0, 255, true,
+     "hand"},
+    {195, 33, 5, Skeleton::body33, "BlazePose", ColorOrder::rgb, 0, 255, true, "person"},
+    {155, 31, 5, Skeleton::other, "BlazePose of the upper body", ColorOrder::rgb, 0, 255, true,
+     "person"},
+    {213, 71, 3, Skeleton::other, "MediaPipe's irises", ColorOrder::rgb, 127.5f, 127.5f, false,
+     "eye", 5},
 };
 
 float presence(float value, bool squashed) { return squashed ? value : sigmoid(value); }
@@ -48,12 +53,18 @@ Match mesh(const ModelFacts& facts, size_t output, const MeshKind& kind) {
   Match match;
   match.fit = Fit::certain;
   match.reason = std::to_string(kind.points) + " points of " + kind.family;
+  match.class_names = {kind.of};
   const auto score = score_output(facts, output);
+  std::optional<size_t> more;  // the iris, beside the contour of the eye
+  for (size_t i = 0; i < facts.outputs.size(); ++i)
+    if (kind.more != 0 && vector_size(facts.outputs[i].shape) == kind.more * kind.stride) more = i;
+  if (more)
+    match.reason += " and " + std::to_string(kind.more) + " of " + facts.outputs[*more].name;
   // FaceMesh gives a logit, unless the graph goes on to a sigmoid; others end in one.
   const bool squashed = score && facts.outputs[*score].op == "Sigmoid";
-  match.decode = [facts, output, kind, score, squashed](std::span<const Tensor> outputs,
-                                                        const DecodeSettings& settings,
-                                                        Results& results) {
+  match.decode = [facts, output, kind, score, squashed, more](std::span<const Tensor> outputs,
+                                                              const DecodeSettings& settings,
+                                                              Results& results) {
     const Floats values(output_of(outputs, output, kind.elements));
     Detection whole;
     const float value = score ? Floats(output_of(outputs, *score, 1))[0] : 1;
@@ -71,6 +82,11 @@ Match mesh(const ModelFacts& facts, size_t output, const MeshKind& kind) {
         whole.keypoints.push_back({values[at], values[at + 1], sigmoid(values[at + 3])});
       else
         whole.landmarks.push_back({values[at], values[at + 1]});
+    }
+    if (more) {
+      const Floats others(output_of(outputs, *more, kind.more * kind.stride));
+      for (size_t k = 0; k < kind.more; ++k)
+        whole.landmarks.push_back({others[k * kind.stride], others[k * kind.stride + 1]});
     }
     add_whole(facts, std::move(whole), settings, results);
   };
@@ -107,7 +123,7 @@ Match match_landmarks(const ModelFacts& facts) {
                                      {"landmark", "landmarks", "mesh", "hand", "pose", "iris"});
         if (facts.outputs.size() == 1 && elements < 1000 && !named) {
           match.fit = Fit::against;
-          match.reason += ", which nothing says";
+          match.doubt = "which nothing says";
         }
         return match;
       }
@@ -128,8 +144,8 @@ Match match_landmarks(const ModelFacts& facts) {
   const bool named =
       is_called(facts, output, {"landmark", "landmarks", "keypoints", "alignment", "pfld"});
   match.fit = named ? Fit::certain : Fit::against;
-  match.reason = std::to_string(points) + " points as x, y" +
-                 (named ? "" : ", which nothing says (a name with \"landmark\")");
+  match.reason = std::to_string(points) + " points as x, y";
+  if (!named) match.doubt = "which nothing says (a name with \"landmark\")";
   match.decode = [facts, index = *found, points, unit = Decided()](std::span<const Tensor> outputs,
                                                                    const DecodeSettings& settings,
                                                                    Results& results) {
@@ -178,6 +194,7 @@ Match match_mtcnn(const ModelFacts& facts) {
                    height + move[3] * height, probability[1], 0);
     finish(settings, Suppression::none, candidates, results,
            [&](const Candidate&, Detection& detection) {
+             detection.subject = Subject::refined;
              if (!points) return;
              const Floats values(output_of(outputs, *points, 10));
              detection.skeleton = Skeleton::face5;
@@ -190,6 +207,7 @@ Match match_mtcnn(const ModelFacts& facts) {
   picture.mean = {127.5f};
   picture.scale = {128};
   match.picture = picture;
+  match.class_names = {"face"};
   return match;
 }
 

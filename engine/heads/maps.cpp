@@ -177,7 +177,7 @@ Match match_plain(const ModelFacts& facts, MapKind kind, const char* what) {
     match.fit = kind == MapKind::depth && !sigmoid_op && facts.outputs.size() == 1 ? Fit::possible
                                                                                    : Fit::against;
   if (match.fit == Fit::against)
-    match.reason += named ? " of another kind by its name" : ", which nothing says";
+    match.doubt = named ? "of another kind by its name" : "which nothing says";
   const bool squash = kind != MapKind::depth && !sigmoid_op && output.op.find("Convolution") == 0;
   match.decode = [facts, layout = *layout, kind, squash](std::span<const Tensor> outputs,
                                                          const DecodeSettings&, Results& results) {
@@ -292,8 +292,61 @@ Match match_depth(const ModelFacts& facts) {
   return match_plain(facts, MapKind::depth, "a depth for each pixel");
 }
 
+namespace {
+
+// What anomalib says of the whole picture, from its release 1 on: a score that it has normalised so that
+// 0.5 is the boundary, and on which side of it the picture is.
+struct PictureVerdict {
+  std::optional<size_t> score, label;  // outputs
+  std::string attribute;
+  std::vector<std::string> names;  // of the two sides
+
+  void add(std::span<const Tensor> outputs, Results& results) const {
+    const Floats scores(output_of(outputs, *score, 1));
+    const float value = scores[0];
+    if (!(value >= -0.01f && value <= 1.01f)) {
+      results.contradiction = "the score of the picture is not from 0 to 1";
+      return;
+    }
+    const bool odd = label ? output_of(outputs, *label, 1).to_floats()[0] != 0 : value > 0.5f;
+    const float share = std::clamp(value, 0.0f, 1.0f);
+    results.classifications.push_back(
+        {attribute, odd ? 1 : 0, names[odd ? 1 : 0], odd ? share : 1 - share});
+  }
+};
+
+std::optional<PictureVerdict> find_verdict(const ModelFacts& facts) {
+  PictureVerdict verdict;
+  for (size_t i = 0; i < facts.outputs.size(); ++i) {
+    const OutputFacts& output = facts.outputs[i];
+    if (count(output.shape) != 1) continue;
+    if (is_float_output(output) && name_has(output, {"score"}))
+      verdict.score = i;
+    else if (name_has(output, {"label"}))
+      verdict.label = i;
+  }
+  if (!verdict.score) return std::nullopt;
+  verdict.attribute = facts.outputs[*verdict.score].name;
+  verdict.names =
+      facts.labels.size() == 2 ? facts.labels : std::vector<std::string>{"normal", "anomaly"};
+  return verdict;
+}
+
+}  // namespace
+
 Match match_anomaly(const ModelFacts& facts) {
-  return match_plain(facts, MapKind::anomaly, "an anomaly score for each pixel");
+  Match match = match_plain(facts, MapKind::anomaly, "an anomaly score for each pixel");
+  const auto verdict = find_verdict(facts);
+  if (match.fit < Fit::certain || !verdict) return match;
+  match.reason += ", and one of the picture";
+  match.decode = [map = std::move(match.decode), verdict = *verdict](
+                     std::span<const Tensor> outputs, const DecodeSettings& settings,
+                     Results& results) {
+    map(outputs, settings, results);
+    if (results.contradiction.empty()) verdict.add(outputs, results);
+  };
+  match.picture = unit_picture("anomalib, whose networks normalise pictures themselves");
+  return match;
 }
 
 }  // namespace clinfer

@@ -215,6 +215,11 @@ Network describe_network(std::shared_ptr<const Model> model, const ModelOptions&
     if (const auto found = stated.info.find(key); found != stated.info.end())
       network.origins.push_back({key, found->second, stated.source_of(key)});
   network.head = choose_head(facts, options.post_process, parse_labels(options.outputs));
+  if (network.labels.empty() && !network.head.class_names.empty()) {
+    network.labels = network.head.class_names;
+    network.origins.push_back({"labels", std::to_string(network.labels.size()) + " names",
+                               "what the head " + network.head.name + " finds"});
+  }
   log(LogArea::heads, LogLevel::info,
       [&] { return m.path() + " is read as " + network.head.name + ": " + network.head.reason; });
   if (picture.open_width && network.head.name != "text-recognition")

@@ -21,11 +21,19 @@ PointShape points_of(const ModelFacts& facts, size_t elements);
 // The skeleton that so many points mean, where it is known.
 Skeleton skeleton_for(size_t points);
 
-// column(k): number k of the points.
+// column(k): number k of the points. Some exporters turn boxes into shares of the picture and leave points
+// in pixels: where a box is in shares (units above 1), numbers beyond 2 are pixels.
 template <typename Column>
 void add_points(const PointShape& shape, const Column& column, float x_unit, float y_unit,
                 Detection& detection) {
   detection.skeleton = shape.skeleton;
+  bool pixels = false;
+  for (size_t i = 0; i < shape.count; ++i)
+    for (size_t axis = 0; axis < 2; ++axis) {
+      const float v = column(i * shape.dimensions + axis);
+      pixels = pixels || (std::isfinite(v) && unit_seen(std::fabs(v)) == Decided::second);
+    }
+  if (pixels) x_unit = y_unit = 1;
   for (size_t i = 0; i < shape.count; ++i) {
     const size_t at = i * shape.dimensions;
     const float confidence = shape.dimensions == 3 ? column(at + 2) : 1.0f;

@@ -59,6 +59,7 @@ Prior ssd_decoded(const Prior& prior, const float* offset) {
 struct FaceOutputs {
   size_t rows = 0;
   std::optional<size_t> boxes, scores, points, overlaps;
+  size_t point_count = 5;  // of a face; plates have four
   bool joined = false;  // YuNet's first form: boxes and points in one output [N,14]
 };
 
@@ -71,11 +72,12 @@ FaceOutputs find_face_outputs(const ModelFacts& facts) {
     std::optional<size_t>* place = table->columns == 4    ? &found.boxes
                                    : table->columns == 14 ? &found.boxes
                                    : table->columns == 2  ? &found.scores
-                                   : table->columns == 10 ? &found.points
                                    : table->columns == 1  ? &found.overlaps
-                                                          : nullptr;
+                                   : table->columns >= 6 && table->columns % 2 == 0 ? &found.points
+                                                                                    : nullptr;
     if (place == nullptr || *place) return {};
     *place = i;
+    if (place == &found.points) found.point_count = table->columns / 2;
     if (table->columns == 14) found.joined = true;
   }
   return found;
@@ -93,7 +95,8 @@ struct FaceHead {
     const Floats boxes(output_of(outputs, *parts.boxes, n * width));
     const Floats scores(output_of(outputs, *parts.scores, n * 2));
     std::optional<Floats> points, overlaps;
-    if (parts.points) points.emplace(output_of(outputs, *parts.points, n * 10));
+    const size_t numbers = 2 * parts.point_count;
+    if (parts.points) points.emplace(output_of(outputs, *parts.points, n * numbers));
     if (parts.overlaps) overlaps.emplace(output_of(outputs, *parts.overlaps, n));
     Candidates candidates(settings);
     std::vector<float> buffer;
@@ -110,12 +113,12 @@ struct FaceHead {
     finish(settings, suppression_of(facts), candidates, results,
            [&](const Candidate& kept, Detection& detection) {
              if (!points && !parts.joined) return;
-             detection.skeleton = Skeleton::face5;
+             detection.skeleton = skeleton_for(parts.point_count);
              const Prior& prior = priors[kept.row];
-             for (size_t k = 0; k < 5; ++k) {
+             for (size_t k = 0; k < parts.point_count; ++k) {
                const auto at = [&](size_t axis) {
                  return parts.joined ? boxes[kept.row * 14 + 4 + 2 * k + axis]
-                                     : (*points)[kept.row * 10 + 2 * k + axis];
+                                     : (*points)[kept.row * numbers + 2 * k + axis];
                };
                detection.landmarks.push_back(
                    {prior.x + at(0) * 0.1f * prior.width, prior.y + at(1) * 0.1f * prior.height});
@@ -348,15 +351,16 @@ Match match_retinaface(const ModelFacts& facts) {
   if (Match maps = match_retinaface_maps(facts); maps.fit != Fit::no) return maps;
   const FaceOutputs parts = find_face_outputs(facts);
   if (!parts.boxes || !parts.scores || !(parts.points || parts.joined))
-    return {Fit::no, "needs boxes [1,N,4], scores [1,N,2] and points [1,N,10]", {}};
+    return {Fit::no, "needs boxes [1,N,4], scores [1,N,2] and points [1,N,2K]", {}};
   FaceHead head{facts, parts, face_priors(facts, parts.rows), 0};
   if (head.priors.empty())
     return {Fit::no, "N is not that of known priors at strides 8, 16, 32 (, 64)", {}};
   Match match;
   match.decode = head;
-  match.reason =
-      "offsets, face scores and five points of " + std::to_string(parts.rows) + " priors";
-  match.fit = Fit::certain;
+  match.reason = "offsets, scores and " + std::to_string(parts.point_count) + " points of " +
+                 std::to_string(parts.rows) + " priors";
+  match.fit = parts.point_count == 5 ? Fit::certain : Fit::likely;
+  if (parts.point_count == 5) match.class_names = {"face"};
   match.picture = PictureDefaults{"RetinaFace",    ResizeMode::stretch, 0,  true,
                                   ColorOrder::bgr, {104, 117, 123},     {1}};
   if (parts.joined)
@@ -390,6 +394,7 @@ Match match_ultraface(const ModelFacts& facts) {
       raw(outputs, settings, results);
   };
   match.reason = "boxes and face scores of " + std::to_string(parts.rows) + " priors";
+  match.class_names = {"background", "face"};
   match.fit = Fit::certain;
   match.picture =
       PictureDefaults{"UltraFace", ResizeMode::stretch, 0, true, ColorOrder::rgb, {127}, {128}};
@@ -426,6 +431,10 @@ Match match_blaze(const ModelFacts& facts) {
                  std::to_string(head.boxes.rows) + " anchors";
   match.fit = Fit::certain;
   const bool palms = head.boxes.columns == 18 && facts.width == 192;
+  // Six points of a face, seven of a palm, four of a person.
+  match.class_names = {head.boxes.columns == 16   ? "face"
+                       : head.boxes.columns == 18 ? "palm"
+                                                  : "person"};
   match.picture =
       PictureDefaults{"MediaPipe's detectors", ResizeMode::letterbox, 0, true, ColorOrder::rgb,
                       {palms ? 0 : 127.5f},    {palms ? 255 : 127.5f}};

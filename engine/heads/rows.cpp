@@ -1,4 +1,5 @@
-// End-to-end rows: one output of rows that each are an object, suppression done. Corners, score and
+// End-to-end rows: one output of rows that each are an object, suppression done, unless there is a row
+// for each cell. Corners, score and
 // class (YOLO v10, v26, nms=True), and what a task adds; PaddleDetection's class, score, corners;
 // v7's and YOLO-NAS's rows of seven.
 #include <algorithm>
@@ -90,6 +91,7 @@ struct EndToEnd {
   std::optional<Prototypes> prototypes;
   PointShape points;
   bool is_yolo = false;
+  Suppression suppression = Suppression::none;
   Decided units, form;
 
   void operator()(std::span<const Tensor> outputs, const DecodeSettings& settings,
@@ -139,7 +141,7 @@ struct EndToEnd {
         detection.mask =
             prototype_mask(*prototypes, *masks, row + 6, detection, facts.width, facts.height);
     };
-    finish(settings, Suppression::none, candidates, results, complete);
+    finish(settings, suppression, candidates, results, complete);
   }
 };
 
@@ -267,7 +269,7 @@ Match match_rows(const ModelFacts& facts, RowTask task) {
   const auto rows =
       find_rows(facts, wanted, prototypes ? std::optional(prototypes->output) : std::nullopt);
   if (!rows) return {Fit::no, std::string("needs one output [1,N,6] for ") + head_of(task), {}};
-  EndToEnd head{facts, *rows, task, prototypes, {}, false, {}, {}};
+  EndToEnd head{facts, *rows, task, prototypes, {}, false, Suppression::none, {}, {}};
   // Exports keep 100 or 300 rows: as many columns are rows whose axes are swapped.
   if (task == RowTask::pose && (rows->columns == 100 || rows->columns == 300) &&
       rows->rows < rows->columns)
@@ -288,6 +290,8 @@ Match match_rows(const ModelFacts& facts, RowTask task) {
   // A YOLO head before suppression may have such columns; it has as many rows as cells.
   const auto n = static_cast<int64_t>(rows->rows);
   const bool cells = grid_levels(facts, n, 1) || grid_levels(facts, n, 3);
+  // Suppression keeps some hundred rows.
+  if (cells && n > 1000) head.suppression = suppression_of(facts);
   Match match;
   match.decode = head;
   match.picture = yolo_picture("end-to-end YOLO");

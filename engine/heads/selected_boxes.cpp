@@ -33,6 +33,8 @@ std::optional<Selection> find_selection(const ModelFacts& facts) {
     if (i == *boxes || !is_float_output(facts.outputs[i]) || shape.size() < 2 ||
         static_cast<size_t>(shape.back()) != found.rows)
       continue;
+    // Three numbers for three boxes with a score each are their classes.
+    if (found.rows == 3 && count(shape) == 3 && count(facts.outputs[*picked].shape) == 3) return {};
     found.scores = i;
     found.classes = static_cast<size_t>(count(shape)) / found.rows;
     return found;

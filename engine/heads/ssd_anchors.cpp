@@ -1,6 +1,6 @@
-// SSD before its last steps: offsets [1,N,4] and class scores [1,N,C] for the anchors of six grids,
-// as TensorFlow's models (300x300, 1917 anchors) and SSD300 (8732 anchors) have them. W. Liu and
-// others, "SSD: Single Shot MultiBox Detector", 2016.
+// SSD before its last steps: offsets [1,N,4] and class scores [1,N,C] for the anchors of some grids,
+// as TensorFlow's models (300x300, 1917 anchors), SSD300 (8732 anchors) and AIZOO's detector of face
+// masks (260x260, 5972 anchors) have them. W. Liu and others, "SSD: Single Shot MultiBox Detector", 2016.
 #include <algorithm>
 #include <array>
 
@@ -77,21 +77,47 @@ std::vector<Anchor> ssd300_anchors() {
   return anchors;
 }
 
+// AIZOO's: two sizes of squares, and two flatter shapes of the first.
+std::vector<Anchor> aizoo_anchors() {
+  struct Grid {
+    int side;
+    float size, next;
+  };
+  constexpr std::array<Grid, 5> kGrids = {{{33, 0.04f, 0.056f},
+                                           {17, 0.08f, 0.11f},
+                                           {9, 0.16f, 0.22f},
+                                           {5, 0.32f, 0.45f},
+                                           {3, 0.64f, 0.72f}}};
+  std::vector<Anchor> anchors;
+  for (const Grid& grid : kGrids) {
+    std::vector<std::pair<float, float>> shapes = {{grid.size, grid.size}, {grid.next, grid.next}};
+    for (const float ratio : {0.62f, 0.42f})
+      shapes.emplace_back(grid.size * std::sqrt(ratio), grid.size / std::sqrt(ratio));
+    add_grid(grid.side, 1.0f / static_cast<float>(grid.side), shapes, anchors);
+  }
+  return anchors;
+}
+
+enum class Family { tensorflow, ssd300, aizoo };
+constexpr size_t kTensorflowAnchors = 1917, kSsd300Anchors = 8732, kAizooAnchors = 5972;
+
 struct SsdHead {
   ModelFacts facts;
   size_t boxes = 0, scores = 0, classes = 0;
   std::vector<Anchor> anchors;
-  bool tensorflow = false;  // y before x
+  Family family = Family::ssd300;
   bool softmax_op = false;
-  Decided squashed, normalised;
+  Decided squashed, normalised, background_at;
 
   void operator()(std::span<const Tensor> outputs, const DecodeSettings& settings,
                   Results& results) const {
     const size_t n = anchors.size();
     const Floats offsets(output_of(outputs, boxes, n * 4)),
         values(output_of(outputs, scores, n * classes));
+    const bool tensorflow = family == Family::tensorflow;  // y before x
     std::vector<float> buffer, box_buffer;
     bool logits_seen = false, sums_to_one = true;
+    size_t first_leads = 0, last_leads = 0;
     for (size_t i = 0; i < n; ++i) {
       const float* row = values.run(i * classes, classes, buffer);
       double sum = 0;
@@ -100,25 +126,38 @@ struct SsdHead {
         sum += row[k];
       }
       sums_to_one = sums_to_one && std::fabs(sum - 1) < 0.02;
+      const auto lead = std::max_element(row, row + classes) - row;
+      first_leads += lead == 0;
+      last_leads += static_cast<size_t>(lead) + 1 == classes;
     }
     const bool logits =
         !softmax_op && squashed.settle(logits_seen ? Decided::second : Decided::first,
                                        Decided::first) == Decided::second;
-    // TensorFlow squashes each class by itself, SSD300 by a softmax with the background first.
+    // TensorFlow squashes each class by itself, with the background first, AIZOO without one; SSD300 by a softmax with the
+    // background first, or last as OpenMMLab has it.
     const bool softmax =
         softmax_op ||
         normalised.settle(!logits && sums_to_one ? Decided::first : Decided::open,
-                          tensorflow ? Decided::second : Decided::first) == Decided::first;
+                          family == Family::ssd300 ? Decided::first : Decided::second) ==
+            Decided::first;
+    const auto place = tensorflow                ? Decided::first
+                       : last_leads * 4 > n * 3  ? Decided::second
+                       : first_leads * 4 > n * 3 ? Decided::first
+                                                 : Decided::open;
+    const bool is_last = background_at.settle(place, Decided::first) == Decided::second;
+    // AIZOO's classes are with and without a mask, and no background.
+    const size_t background = family == Family::aizoo ? classes : is_last ? classes - 1 : 0;
+    const size_t first = background == 0 ? 1 : 0;
     const float width = static_cast<float>(facts.width), height = static_cast<float>(facts.height);
     Candidates candidates(settings);
     for (size_t i = 0; i < n; ++i) {
       const float* row = values.run(i * classes, classes, buffer);
-      size_t best = 1;
-      for (size_t k = 2; k < classes; ++k)
-        if (row[k] > row[best]) best = k;
+      size_t best = first;
+      for (size_t k = first + 1; k < classes; ++k)
+        if (k != background && row[k] > row[best]) best = k;
       float score = row[best];
       if (logits && softmax) {
-        const float top = std::max(score, row[0]);
+        const float top = std::max(score, row[background]);
         float sum = 0;
         for (size_t k = 0; k < classes; ++k) sum += std::exp(row[k] - top);
         score = std::exp(score - top) / sum;
@@ -135,14 +174,18 @@ struct SsdHead {
                               anchor.height * std::exp(offset[2 + y] * 0.2f) * height, score,
                               static_cast<double>(best), i);
     }
-    finish(settings, suppression_of(facts), candidates, results);
+    finish(settings, suppression_of(facts), candidates, results,
+           [&](const Candidate& kept, Detection& detection) {
+             const auto label = static_cast<size_t>(kept.label);
+             if (is_last && label < facts.labels.size()) detection.label = facts.labels[label];
+           });
   }
 };
 
 }  // namespace
 
 Match match_ssd_anchors(const ModelFacts& facts) {
-  const char* needs = "needs offsets [1,N,4] and scores [1,N,C] for N = 1917 or 8732 anchors";
+  const char* needs = "needs offsets [1,N,4] and scores [1,N,C] for N = 1917, 8732 or 5972 anchors";
   SsdHead head;
   head.facts = facts;
   std::optional<size_t> boxes, scores;
@@ -153,7 +196,9 @@ Match match_ssd_anchors(const ModelFacts& facts) {
     OutputFacts output = facts.outputs[i];
     output.shape = shape;
     const auto table = table_of(output);
-    if (!table || (table->rows != 1917 && table->rows != 8732)) return {Fit::no, needs, {}};
+    if (!table || (table->rows != kTensorflowAnchors && table->rows != kSsd300Anchors &&
+                   table->rows != kAizooAnchors))
+      return {Fit::no, needs, {}};
     rows = table->rows;
     if (table->columns == 4 && !boxes) {
       boxes = i;
@@ -166,8 +211,12 @@ Match match_ssd_anchors(const ModelFacts& facts) {
     return {Fit::no, needs, {}};
   head.boxes = *boxes;
   head.scores = *scores;
-  head.tensorflow = rows == 1917;
-  head.anchors = head.tensorflow ? tensorflow_anchors() : ssd300_anchors();
+  head.family = rows == kTensorflowAnchors ? Family::tensorflow
+                : rows == kAizooAnchors    ? Family::aizoo
+                                           : Family::ssd300;
+  head.anchors = head.family == Family::tensorflow ? tensorflow_anchors()
+                 : head.family == Family::aizoo    ? aizoo_anchors()
+                                                   : ssd300_anchors();
   head.softmax_op =
       facts.outputs[*scores].op == "SoftMax" || facts.outputs[*scores].op == "Softmax";
   Match match;
@@ -178,18 +227,26 @@ Match match_ssd_anchors(const ModelFacts& facts) {
     match.assumptions.push_back("no name says that " + facts.outputs[*boxes].name +
                                 " are offsets to anchors; post-process=boxes-scores reads them as "
                                 "boxes");
-  match.reason = std::to_string(rows) +
-                 (head.tensorflow ? " anchors of TensorFlow's SSD" : " default boxes of SSD300");
-  match.from_one = true;
+  const std::string family = head.family == Family::tensorflow ? "TensorFlow's SSD"
+                             : head.family == Family::aizoo    ? "AIZOO's detector of face masks"
+                                                               : "SSD300";
+  match.reason = std::to_string(rows) + " anchors of " + family;
   match.classes = head.classes;
-  match.picture = PictureDefaults{head.tensorflow ? "TensorFlow's SSD" : "SSD300"};
+  match.decode = head;
+  if (head.family == Family::aizoo) {
+    match.class_names = {"mask", "no mask"};
+    match.picture = unit_picture(family);
+    return match;
+  }
+  match.from_one = true;
+  match.background = true;
+  match.picture = PictureDefaults{family};
   match.picture->mean = {127.5f};
   match.picture->scale = {127.5f};
-  if (!head.tensorflow) {
+  if (head.family == Family::ssd300) {
     match.picture->mean = {123.675f, 116.28f, 103.53f};
     match.picture->scale = {58.395f, 57.12f, 57.375f};
   }
-  match.decode = head;
   return match;
 }
 

@@ -169,7 +169,7 @@ Match match_text_detection(const ModelFacts& facts) {
                                                                     : Fit::against;
   match.reason = "a probability of text for each of " + std::to_string(layout->columns) + "x" +
                  std::to_string(layout->rows) + " pixels";
-  if (match.fit == Fit::against) match.reason += ", which nothing says";
+  if (match.fit == Fit::against) match.doubt = "which nothing says";
   match.decode = [facts, layout = *layout](std::span<const Tensor> outputs,
                                            const DecodeSettings& settings, Results& results) {
     decode_text(facts, layout, outputs, settings, results);

@@ -35,6 +35,15 @@ std::optional<Dictionary> dictionary_for(const std::vector<std::string>& labels,
     dictionary.characters[dictionary.blank].clear();
     return dictionary;
   }
+  // LPRNet and CRNN write the blank as a dash, at the end or at the start.
+  if (labels.size() == classes && named == labels.end())
+    for (const size_t place : {classes - 1, size_t{0}})
+      if (labels[place] == "-") {
+        dictionary.characters = labels;
+        dictionary.blank = place;
+        dictionary.characters[place].clear();
+        return dictionary;
+      }
   // PP-OCR: the blank first, then the dictionary, and a space where it was trained with spaces. A
   // dictionary that ends in a line with a space has lost it, as files of labels are read.
   if (labels.empty() || labels.size() >= classes || labels.size() + 3 < classes) return {};
@@ -46,9 +55,19 @@ std::optional<Dictionary> dictionary_for(const std::vector<std::string>& labels,
   return dictionary;
 }
 
-// Scores [steps, classes], with ones between or before.
+// Scores [steps, classes], with ones between or before; or [classes, steps], as LPRNet has them.
 struct StepScores {
   size_t index = 0, steps = 0, classes = 0;
+  bool class_first = false;
+
+  // The scores of a step.
+  const float* at(const Floats& values, size_t step, std::vector<float>& buffer) const {
+    if (!class_first) return values.run(step * classes, classes, buffer);
+    buffer.resize(classes);
+    for (size_t c = 0; c < classes; ++c) buffer[c] = values[c * steps + step];
+    return buffer.data();
+  }
+  StepScores turned() const { return {index, classes, steps, !class_first}; }
 };
 
 std::optional<StepScores> step_scores(const ModelFacts& facts) {
@@ -94,10 +113,16 @@ void add_text(const ModelFacts& facts, size_t output, std::string text, float co
 }
 
 Match match_scores(const ModelFacts& facts) {
-  const auto found = step_scores(facts);
+  auto found = step_scores(facts);
   if (!found) return {Fit::no, "needs scores of characters in steps ([1,T,C] or [T,1,C])", {}};
   const OutputFacts& output = facts.outputs[found->index];
-  const auto dictionary = dictionary_for(facts.labels, found->classes);
+  auto dictionary = dictionary_for(facts.labels, found->classes);
+  if (!dictionary && found->classes >= kFewestSteps) {
+    dictionary = dictionary_for(facts.labels, found->steps);
+    const bool plates =
+        is_called(facts, output, {"lpr", "lprnet"}) && found->steps > found->classes;
+    if (dictionary || plates) found = found->turned();
+  }
   const std::string shape =
       std::to_string(found->steps) + " steps of " + std::to_string(found->classes) + " classes";
   const bool named = is_called(
@@ -121,6 +146,14 @@ Match match_scores(const ModelFacts& facts) {
               : short_labels                     ? Fit::likely
                                                  : Fit::possible;
   match.reason = shape;
+  // As many boxes beside make them scores of objects.
+  if (std::any_of(facts.outputs.begin(), facts.outputs.end(), [&](const OutputFacts& other) {
+        const auto table = table_of(other);
+        return table && table->columns == 4 && (table->rows == found->steps || table->rows == found->classes);
+      })) {
+    match.fit = Fit::against;
+    match.doubt = "beside as many boxes";
+  }
   if (dictionary->assumed)
     match.assumptions.push_back(
         "the dictionary has no blank; the first class is taken for it, as PP-OCR has it; put a "
@@ -135,7 +168,7 @@ Match match_scores(const ModelFacts& facts) {
     size_t before = dictionary.blank, characters = 0;
     double sure = 0;
     for (size_t step = 0; step < scores.steps; ++step) {
-      const float* row = values.run(step * scores.classes, scores.classes, buffer);
+      const float* row = scores.at(values, step, buffer);
       const auto [best, probability] =
           pick(row, scores.classes, are_probabilities(row, scores.classes));
       if (best != dictionary.blank && best != before) {

@@ -1,6 +1,6 @@
-// Detectors whose suppression is inside: an output each of boxes, scores and class numbers, often
-// with a count, as TensorFlow, torchvision, TensorRT's plug-ins, RT-DETR's deploy form and YOLO-NAS
-// write them.
+// Detectors with an output each of boxes, scores and class numbers. Mostly their suppression is inside,
+// often with a count, as TensorFlow, torchvision, TensorRT's plug-ins, RT-DETR's deploy form and YOLO-NAS
+// write them; DeepStream-Yolo's exporters leave it out.
 #include <algorithm>
 
 #include "engine/heads/common.h"
@@ -109,6 +109,8 @@ struct TripleHead {
   Decided units;
   bool classes_may_swap = false;  // no name says which vector is the classes
   Decided order;                  // first: as assigned
+  Suppression suppression = Suppression::none;
+  Decided form;  // of boxes before their suppression; first: corners
 
   size_t used(std::span<const Tensor> outputs) const {
     if (!triple.count || outputs[*triple.count].empty()) return triple.rows;
@@ -138,12 +140,26 @@ struct TripleHead {
     }
     const Floats &scores = swapped ? second : first, &labels = swapped ? first : second;
     float reach = 0;
+    size_t used_rows = 0, ordered = 0;
+    bool turned_round = false;
     std::vector<float> buffer;
     for (size_t i = 0; i < rows; ++i) {
       const float* box = boxes.run(i * 4, 4, buffer);
+      float reach_of_box = 0;
       for (int k = 0; k < 4; ++k)
-        if (std::isfinite(box[k])) reach = std::max(reach, std::fabs(box[k]));
+        if (std::isfinite(box[k])) reach_of_box = std::max(reach_of_box, std::fabs(box[k]));
+      reach = std::max(reach, reach_of_box);
+      const bool is_ordered = box[2] > box[0] && box[3] > box[1];
+      used_rows += reach_of_box > 0;
+      ordered += reach_of_box > 0 && is_ordered;
+      turned_round = turned_round || (!is_ordered && scores[i] >= settings.threshold);
     }
+    // Objects are corners; candidates may be centre and size, of which few are ordered as corners are.
+    const auto form_seen = used_rows == 0                                ? Decided::open
+                           : turned_round || ordered * 4 < used_rows * 3 ? Decided::second
+                                                                         : Decided::first;
+    const bool centers = suppression != Suppression::none &&
+                         form.settle(form_seen, Decided::first) == Decided::second;
     const bool shares = units.settle(unit_seen(reach), Decided::second) == Decided::first;
     const float x_unit = shares ? static_cast<float>(facts.width) : 1;
     const float y_unit = shares ? static_cast<float>(facts.height) : 1;
@@ -152,8 +168,12 @@ struct TripleHead {
       const float* box = boxes.run(i * 4, 4, buffer);
       const size_t x = y_first ? 1 : 0, y = 1 - x;
       candidates.expect_probability(scores[i]);
-      candidates.add(box[x] * x_unit, box[y] * y_unit, box[2 + x] * x_unit, box[2 + y] * y_unit,
-                     scores[i], labels[i], i);
+      const float a = box[x] * x_unit, b = box[y] * y_unit, c = box[2 + x] * x_unit,
+                  d = box[2 + y] * y_unit;
+      if (centers)
+        candidates.add_centered(a, b, c, d, scores[i], labels[i], i);
+      else
+        candidates.add(a, b, c, d, scores[i], labels[i], i);
     }
     std::optional<Floats> masks, points;
     if (triple.masks) masks.emplace(outputs[triple.masks->output]);
@@ -170,7 +190,7 @@ struct TripleHead {
           shape, [&](size_t k) { return (*points)[kept.row * each + k]; }, x_unit, y_unit,
           detection);
     };
-    finish(settings, Suppression::none, candidates, results, complete);
+    finish(settings, suppression, candidates, results, complete);
   }
 
   static bool mask_logits(const Floats& masks) {
@@ -200,6 +220,25 @@ Origin origin_of(const ModelFacts& facts, const Triple& triple) {
   return Origin::other;
 }
 
+// The model says whether it suppresses, or its form does: a count of objects, the name of an operation,
+// or queries, each of which is an object of its own.
+std::optional<bool> suppresses(const ModelFacts& facts, const Triple& triple, Origin origin) {
+  for (const char* key : {"nms", "end2end"})
+    if (const std::string stated = lower(info(facts, key)); !stated.empty())
+      return stated == "true" || stated == "1" || stated == "yes";
+  if (origin != Origin::other || triple.count || triple.masks || triple.points) return true;
+  if (name_has(facts.outputs[triple.boxes], {"nms"})) return true;
+  const auto rows = static_cast<int64_t>(triple.rows);
+  if (grid_levels(facts, rows, 1) || grid_levels(facts, rows, 3)) return false;
+  for (const std::string& input : facts.input_names)
+    if (input.find("orig") != std::string::npos && input.find("size") != std::string::npos)
+      return true;
+  const std::string type = lower(info(facts, "model_type"));
+  for (const char* queries : {"detr", "d-fine", "d_fine", "dfine", "deim"})
+    if (type.find(queries) != std::string::npos) return true;
+  return std::nullopt;
+}
+
 }  // namespace
 
 Match match_boxes_scores_labels(const ModelFacts& facts) {
@@ -219,7 +258,21 @@ Match match_boxes_scores_labels(const ModelFacts& facts) {
                   ? Fit::likely
                   : Fit::possible;
   match.picture = unit_picture("detectors with their suppression inside");
-  switch (origin_of(facts, *triple)) {
+  const Origin origin = origin_of(facts, *triple);
+  const auto suppressed = suppresses(facts, *triple, origin);
+  if (!suppressed.value_or(false)) {
+    head.suppression = suppression_of(facts);
+    if (suppressed) {
+      match.reason += "; a row for each cell, before suppression";
+      match.picture = yolo_picture("YOLO as DeepStream-Yolo writes it");
+    } else {
+      match.assumptions.push_back(
+          "nothing says whether the boxes " + facts.outputs[triple->boxes].name +
+          " are suppressed: those of one class that overlap are taken for one object; "
+          "iou-threshold=1 keeps them all");
+    }
+  }
+  switch (origin) {
     case Origin::tensorflow:
       head.y_first = true;
       match.from_one = true;

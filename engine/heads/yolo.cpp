@@ -1,6 +1,7 @@
 // YOLO heads whose boxes are rows of one output with an objectness: v5 and v7 (three anchors a
 // cell, decoded; with mask coefficients, key points or face points after these), YOLOX (cells with
-// raw offsets) and v6 (cells, decoded).
+// raw offsets) and v6 (cells, decoded). Rows of six are one class's, or corners, score and class before
+// their suppression, as DeepStream-Yolo's exporters write them.
 #include <algorithm>
 
 #include "engine/heads/common.h"
@@ -68,6 +69,39 @@ struct RowHead {
   RowLayout layout;
   std::optional<Prototypes> prototypes;
   Decided units;
+  Decided sixes;  // of rows of six; first: of one class
+
+  // Rows of six with corners and class numbers: no row says anything else.
+  bool are_corner_rows(const Floats& values) const {
+    if (table.columns != 6 || table.turned) return false;
+    size_t rows = 0;
+    bool corners = true;
+    std::vector<float> buffer;
+    for (size_t i = 0; i < table.rows && corners; ++i) {
+      const float* row = values.run(i * 6, 6, buffer);
+      if (std::all_of(row, row + 4, [](float v) { return v == 0; })) continue;
+      ++rows;
+      corners = row[2] >= row[0] && row[3] >= row[1] && row[5] >= 0 && row[5] == std::floor(row[5]);
+    }
+    const auto seen = !corners ? Decided::first : rows == 0 ? Decided::open : Decided::second;
+    return sixes.settle(seen, Decided::first) == Decided::second;
+  }
+
+  void decode_corner_rows(const Floats& values, const RowScan& scan, const DecodeSettings& settings,
+                          Results& results) const {
+    const bool shares = units.settle(unit_seen(scan.reach), Decided::second) == Decided::first;
+    const float x_unit = shares ? static_cast<float>(facts.width) : 1;
+    const float y_unit = shares ? static_cast<float>(facts.height) : 1;
+    Candidates candidates(settings);
+    std::vector<float> buffer;
+    for (const size_t i : scan.likely) {
+      const float* row = values.run(i * 6, 6, buffer);
+      candidates.expect_probability(row[4]);
+      candidates.add(row[0] * x_unit, row[1] * y_unit, row[2] * x_unit, row[3] * y_unit, row[4],
+                     row[5], i);
+    }
+    finish(settings, suppression_of(facts), candidates, results);
+  }
 
   // Whether some point of some row lies more than a pixel from the corner.
   bool has_points(const Floats& values) const {
@@ -124,8 +158,11 @@ struct RowHead {
                   Results& results) const {
     const Tensor rows = rows_of(table, outputs);
     const Floats values(rows);
-    decode(values, scan_rows(values, table.rows, table.columns, settings.threshold), outputs,
-           settings, results);
+    const RowScan scan = scan_rows(values, table.rows, table.columns, settings.threshold);
+    if (are_corner_rows(values))
+      decode_corner_rows(values, scan, settings, results);
+    else
+      decode(values, scan, outputs, settings, results);
   }
 };
 
@@ -142,6 +179,10 @@ struct CellHead {
     const Tensor tensor = rows_of(table, outputs);
     const Floats values(tensor);
     const RowScan scan = scan_rows(values, table.rows, table.columns, settings.threshold);
+    if (rows.are_corner_rows(values)) {
+      rows.decode_corner_rows(values, scan, settings, results);
+      return;
+    }
     // Logarithms of sizes in steps stay far below 10 and are often negative; of the sizes
     // themselves some are larger in any picture, and none is negative.
     float largest = 0, least = 0;
@@ -194,6 +235,14 @@ Fit fit_by_classes(const ModelFacts& facts, size_t classes) {
   return classes == 80 ? Fit::likely : Fit::possible;
 }
 
+// Rows of six: labels of three classes or more say that they are corner rows, else the values do. False:
+// rows of another size, or with their axes swapped.
+bool settle_sixes(const ModelFacts& facts, RowHead& head) {
+  if (head.table.columns != 6 || head.table.turned) return false;
+  if (facts.own_labels && facts.labels.size() > 2) head.sixes = Decided(Decided::second);
+  return true;
+}
+
 bool file_says(const ModelFacts& facts, const char* word) {
   return lower(facts.name).find(word) != std::string::npos ||
          lower(info(facts, "model_type")).find(word) != std::string::npos;
@@ -213,7 +262,9 @@ Match match_yolox(const ModelFacts& facts) {
   RowLayout layout;
   layout.classes = table->columns - 5;
   Match match;
-  match.decode = CellHead{{facts, *table, layout, {}, {}}, *levels, {}};
+  RowHead head{facts, *table, layout, {}, {}, {}};
+  const bool sixes = settle_sixes(facts, head);
+  match.decode = CellHead{head, *levels, {}};
   const bool named = file_says(facts, "yolox") || file_says(facts, "yolo_x") ||
                      file_says(facts, "yolov6") || file_says(facts, "yolo_v6");
   // Columns for cells are rather v8's, unless the name or COCO's number of classes says otherwise.
@@ -223,6 +274,14 @@ Match match_yolox(const ModelFacts& facts) {
   match.reason = "a row of " + std::to_string(table->columns) + " for each of " +
                  std::to_string(table->rows) + " cells";
   match.classes = layout.classes;
+  if (sixes) match.classes = 0;  // the values tell
+  // DeepStream-Yolo's exporters call their input so; YOLOX's is "images".
+  const bool deepstream = sixes && !named && facts.input_names == std::vector<std::string>{"input"};
+  if (deepstream || (sixes && head.sixes.get() == Decided::second)) {
+    match.fit = Fit::certain;
+    match.picture = yolo_picture("YOLO as DeepStream-Yolo writes it");
+    return match;
+  }
   if (file_says(facts, "yolov6") || file_says(facts, "yolo_v6"))
     match.picture = yolo_picture("YOLOv6");
   else
@@ -235,7 +294,8 @@ Match match_yolov5_rows(const ModelFacts& facts) {
   const auto table = find_table(facts, 3);
   if (!table) return {Fit::no, "needs one output [1,3*cells,5+classes], or three raw heads", {}};
   const size_t columns = table->columns, labels = facts.labels.size();
-  RowHead head{facts, *table, {}, find_prototypes(facts), {}};
+  RowHead head{facts, *table, {}, find_prototypes(facts), {}, {}};
+  const bool sixes = settle_sixes(facts, head);
   RowLayout& layout = head.layout;
   Match match;
   match.fit = Fit::certain;
@@ -266,6 +326,7 @@ Match match_yolov5_rows(const ModelFacts& facts) {
         "would have them read as classes");
   } else if (face) {
     head.prototypes.reset();
+    match.class_names = {"face"};
     layout.classes = 1;
     layout.classes_at = 15;
     layout.points_at = 5;
@@ -279,7 +340,7 @@ Match match_yolov5_rows(const ModelFacts& facts) {
   } else {
     head.prototypes.reset();
   }
-  match.classes = layout.classes;
+  match.classes = sixes ? 0 : layout.classes;
   match.decode = head;
   match.picture = yolo_picture("YOLOv5 and v7");
   return match;

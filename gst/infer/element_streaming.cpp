@@ -152,8 +152,13 @@ bool Element::submit(Job& job, const Settings& settings, bool waits) {
   job.visible = job.input->visible();
   const Rect whole = job.input->region();
   std::vector<InferenceRegion> regions{{std::nullopt, whole, std::nullopt}};
-  if (settings.inference_region == RegionChoice::roi_list)
+  if (settings.inference_region == RegionChoice::roi_list) {
     regions = regions_to_infer(job.buffer.get(), job.visible, settings.object_class);
+    const double pixel_aspect = static_cast<double>(GST_VIDEO_INFO_PAR_N(&info_)) /
+                                std::max(GST_VIDEO_INFO_PAR_D(&info_), 1);
+    for (InferenceRegion& region : regions)
+      region.rect = job.rules->around(region.rect, job.visible, pixel_aspect);
+  }
   if (settings.reclassify_interval != 1) {
     if (classified_with_.lock() != job.session) {
       track_results_.clear();  // another model says something else

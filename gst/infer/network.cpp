@@ -18,7 +18,10 @@ const char* config_blurb() {
 DecodeSettings decode_settings(const Network& network, const Settings& settings) {
   DecodeSettings decode = network.model_defaults;
   if (settings.threshold) decode.threshold = static_cast<float>(*settings.threshold);
-  if (settings.iou_threshold) decode.iou_threshold = static_cast<float>(*settings.iou_threshold);
+  if (settings.iou_threshold) {
+    decode.iou_threshold = static_cast<float>(*settings.iou_threshold);
+    decode.suppress_all = true;
+  }
   decode.max_detections = settings.max_detections;
   decode.attach_tensors = settings.attach_tensors;
   return decode;

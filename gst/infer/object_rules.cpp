@@ -164,6 +164,18 @@ ObjectRules::ObjectRules(const Settings& settings) : classes_(parse_labels(setti
              "takes COLUMNSxROWS, each from 1 to 32, and after a comma the overlap of neighbours "
              "as a share of a tile, from 0 to 0.9, as in 3x2 or 3x2,0.1");
   }
+  if (!settings.region_margin.empty()) {
+    const std::vector<std::string> parts = split(settings.region_margin, ',');
+    const auto x = number_in(parts.front()), y = number_in(parts.back());
+    if (parts.size() > 2 || !x || !y || !(*x >= 0 && *x <= 10) || !(*y >= 0 && *y <= 10))
+      refuse(
+          "region-margin", settings.region_margin,
+          "takes a share of the region from 0 to 10 for all sides, as in 0.5, or one for left and "
+          "right and one for top and bottom, as in 0.3,0.6");
+    margin_x_ = *x;
+    margin_y_ = *y;
+  }
+  square_ = settings.region_shape == RegionShape::square;
   if (int{!regions_.empty()} + int{tiles_.has_value()} +
           int{settings.inference_region == RegionChoice::roi_list} >
       1)
@@ -181,6 +193,19 @@ std::vector<std::string> ObjectRules::regions_outside(const Rect& visible) const
   for (const Area& area : regions_)
     if (!rect_of(area, visible)) outside.push_back(area.text);
   return outside;
+}
+
+Rect ObjectRules::around(const Rect& region, const Rect& visible, double pixel_aspect) const {
+  if (margin_x_ == 0 && margin_y_ == 0 && !square_) return region;
+  double width = region.width * (1 + 2 * margin_x_), height = region.height * (1 + 2 * margin_y_);
+  if (square_) {
+    const double side = std::max(width * pixel_aspect, height);
+    width = side / pixel_aspect;
+    height = side;
+  }
+  const double x = region.x - visible.x + (region.width - width) / 2;
+  const double y = region.y - visible.y + (region.height - height) / 2;
+  return within(x, y, width, height, visible).value_or(region);
 }
 
 std::vector<Rect> ObjectRules::parts(const Rect& visible) const {
@@ -248,6 +273,8 @@ void ObjectRules::keep_wanted(std::vector<PartResult>& parts, const std::vector<
   if (filters())
     for (PartResult& part : parts)
       std::erase_if(part.results.detections, [&](const Detection& detection) {
+        // What was found of the region itself is no object of this network.
+        if (part.region && detection.subject != Subject::found) return false;
         return !is_wanted(detection, part.placement, visible, labels, settings.threshold);
       });
   if (settings.max_detections == 0 || (!filters() && !tiles_)) return;

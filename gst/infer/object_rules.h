@@ -13,7 +13,8 @@
 
 namespace clinfer {
 
-// Parsed from the properties classes, thresholds, min-size, max-size, regions and tiles. Immutable.
+// Parsed from the properties classes, thresholds, min-size, max-size, regions, tiles, region-margin and
+// region-shape. Immutable.
 class ObjectRules {
  public:
   ObjectRules() = default;  // every object, the whole frame
@@ -27,6 +28,9 @@ class ObjectRules {
   // The regions that lie outside of the picture, as they were written.
   std::vector<std::string> regions_outside(const Rect& visible) const;
   bool has_tiles() const { return tiles_.has_value(); }
+  // What the network gets of a region on the buffer: with its margin and in the wanted shape, as far as
+  // it lies in the picture. pixel_aspect: width of a pixel over its height.
+  Rect around(const Rect& region, const Rect& visible, double pixel_aspect) const;
 
   // Thresholds for decoding that let through what keep_wanted() decides on.
   DecodeSettings decoding(const DecodeSettings& settings) const;
@@ -58,6 +62,8 @@ class ObjectRules {
   std::optional<std::pair<Extent, Extent>> least_, most_;
   std::vector<Area> regions_;
   std::optional<Tiles> tiles_;
+  double margin_x_ = 0, margin_y_ = 0;  // shares of a region's width and height, on each side
+  bool square_ = false;
 };
 
 // Objects that a seam cut in two, or that two tiles both saw, become one. Each part is of a tile of

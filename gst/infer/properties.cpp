@@ -268,7 +268,8 @@ const std::vector<ElementProperty>& element_properties() {
       threshold<&S::iou_threshold, &DecodeSettings::iou_threshold>(
           "iou-threshold", "Overlap threshold",
           "Boxes of one label that overlap by more than this are one object (unset: the model's "
-          "model_info, else 0.45); not for models that suppress overlapping boxes themselves"),
+          "model_info, else 0.45). Where it is set, it also applies to boxes that the model has "
+          "suppressed itself; 1 keeps all boxes"),
       number<&S::max_detections>(
           "max-detections", "Maximum detections",
           "Most objects per frame, those of highest confidence (0: no limit)", 0, 100000,
@@ -344,6 +345,21 @@ const std::vector<ElementProperty>& element_properties() {
           "object-class", "Object class",
           "With inference-region=roi-list: take only regions with these labels, comma separated "
           "(unset: all)",
+          kPlaying),
+      text<&S::region_margin>(
+          "region-margin", "Region margin",
+          "With inference-region=roi-list: how far regions grow to each side before the network "
+          "gets "
+          "them, as a share of their size (0.8 makes them 2.6 times larger) or of width and height "
+          "(0.3,0.6); what lies outside of the picture is left out (unset: 0)",
+          kPlaying),
+      choice<&S::region_shape>(
+          "region-shape", "Region shape",
+          "With inference-region=roi-list: the shape in which the network gets regions",
+          "GstClinferRegionShape",
+          {{RegionShape::as_is, "As they are, with region-margin", "as-is"},
+           {RegionShape::square,
+            "With region-margin, and then as wide and as high as the longer side", "square"}},
           kPlaying),
       number<&S::reclassify_interval>(
           "reclassify-interval", "Reclassify interval",

@@ -11,6 +11,7 @@
 namespace clinfer {
 
 enum class RegionChoice { full_frame, roi_list };
+enum class RegionShape { as_is, square };
 enum class OverloadPolicy { block, skip_inference, drop };
 
 struct Settings : ModelOptions {
@@ -41,6 +42,8 @@ struct Settings : ModelOptions {
   unsigned clip_stride = 1;
   GstVideoOrientationMethod video_direction = GST_VIDEO_ORIENTATION_AUTO;
   RegionChoice inference_region = RegionChoice::full_frame;
+  std::string region_margin;  // parsed by ObjectRules
+  RegionShape region_shape = RegionShape::as_is;
   std::string object_class;          // labels, comma separated; empty: all
   unsigned reclassify_interval = 1;  // frames of a track; 0: once
   // Parsed by ObjectRules; empty: no rule.

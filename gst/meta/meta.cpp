@@ -299,6 +299,11 @@ class Ids {
   int last_ = 0;
 };
 
+void set_rectangle(GstVideoRegionOfInterestMeta* roi, const RegionView& view) {
+  roi->x = static_cast<guint>(view.x), roi->y = static_cast<guint>(view.y);
+  roi->w = static_cast<guint>(view.width), roi->h = static_cast<guint>(view.height);
+}
+
 GstVideoRegionOfInterestMeta* add_roi(GstBuffer* buffer, const RegionView& view) {
   GstVideoRegionOfInterestMeta* roi = gst_buffer_add_video_region_of_interest_meta(
       buffer, view.roi_type.c_str(), static_cast<guint>(view.x), static_cast<guint>(view.y),
@@ -339,6 +344,7 @@ class Attachment {
         append(whole, answers);
       } else if (*part.region < found_->size()) {
         Found& found = (*found_)[*part.region];
+        refine(part, affine, labels, found);
         append(found.view, answers);
         write(found, Stored::no);
         add_analytics_answers(buffer_, &found.view, answers, width(), height());
@@ -428,11 +434,49 @@ class Attachment {
   void add_objects(const PartResult& part, const Affine& affine, int parent,
                    const std::string& model, const std::vector<std::string>& labels) {
     for (const Detection& detection : part.results.detections) {
+      if (parent != 0 && detection.subject != Subject::found) continue;  // the region itself
       RegionView view = region_of(detection, labels, model);
       if (!move_region(view, affine, width(), height())) continue;
       view.parent_id = parent;
       view.held = part.held;
       add_object(view);
+    }
+  }
+
+  // Gives a region what was found of itself: points and a mask replace those that it had, and a better
+  // box replaces its own.
+  void refine(const PartResult& part, const Affine& affine, const std::vector<std::string>& labels,
+              Found& found) {
+    for (const Detection& detection : part.results.detections) {
+      if (detection.subject == Subject::found) continue;
+      RegionView better = region_of(detection, labels, {});
+      if (!move_region(better, affine, width(), height())) continue;
+      RegionView& view = found.view;
+      Names replaced;
+      if (!better.keypoints.empty()) {
+        view.keypoints = std::move(better.keypoints);
+        view.skeleton = better.skeleton;
+        replaced.emplace_back(kKeyPoints);
+      }
+      if (!better.landmarks.empty()) {
+        view.landmarks = std::move(better.landmarks);
+        if (view.keypoints.empty()) view.skeleton = better.skeleton;
+        replaced.emplace_back(kLandmarks);
+      }
+      if (better.mask) {
+        view.mask = std::move(better.mask);
+        replaced.emplace_back(kMask);
+      }
+      if (detection.subject == Subject::refined) {
+        view.x = better.x, view.y = better.y;
+        view.width = better.width, view.height = better.height;
+        view.box = better.box;
+        view.corners.reset();
+        view.confidence = better.confidence;
+        replaced.emplace_back(kDetection);
+        if (found.roi != nullptr) set_rectangle(found.roi, view);
+      }
+      if (found.roi != nullptr) remove_parameters(found.roi, replaced);
     }
   }
 

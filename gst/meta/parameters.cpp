@@ -22,9 +22,6 @@ constexpr TypeName kTypes[] = {
 constexpr char kClassification[] = "classification_result";
 constexpr char kText[] = "text";
 constexpr char kEmbedding[] = "embedding";
-constexpr char kMask[] = "mask";
-constexpr char kKeyPoints[] = "keypoints";
-constexpr char kLandmarks[] = "landmarks";
 constexpr char kZones[] = "zones";
 constexpr std::pair<MapKind, const char*> kMaps[] = {{MapKind::classes, "segmentation"},
                                                      {MapKind::depth, "depth"},
@@ -196,8 +193,9 @@ Structure classification_structure(const ClassificationView& answer) {
   set(s.get(), "attribute_name"_f, answer.attribute);
   set(s.get(), "layer_name"_f, answer.attribute);
   set(s.get(), "model_name"_f, answer.model);
-  // A class without a name goes by its number, since readers look for a label.
+  // A class without a name goes by its number, since readers look for a label. Names may be numbers, too.
   set(s.get(), "label"_f, answer.label.empty() ? std::to_string(answer.label_id) : answer.label);
+  if (answer.label.empty()) set(s.get(), "unnamed"_f, true);
   set(s.get(), "label_id"_f, answer.label_id);
   set(s.get(), "confidence"_f, answer.confidence);
   set_held(s.get(), answer.held);
@@ -211,10 +209,8 @@ ClassificationView read_classification(const GstStructure* s) {
   view.label = text_of(s, "label"_f);
   view.model = text_of(s, "model_name"_f);
   view.confidence = static_cast<float>(number(s, "confidence"_f));
-  if (has(s, "label_id"_f, G_TYPE_INT)) {
-    view.label_id = integer(s, "label_id"_f);
-    if (view.label == std::to_string(view.label_id)) view.label.clear();
-  }
+  view.label_id = integer(s, "label_id"_f);
+  if (is_set(s, "unnamed"_f)) view.label.clear();
   view.held = is_held(s);
   return view;
 }
@@ -252,7 +248,7 @@ Structure map_structure(const MapView& map) {
 }
 
 Structure detection_structure(const RegionView& region, int width, int height) {
-  Structure s(gst_structure_new_empty("detection"));
+  Structure s(gst_structure_new_empty(kDetection));
   set(s.get(), "x_min"_f, region.box.x_min);
   set(s.get(), "x_max"_f, region.box.x_max);
   set(s.get(), "y_min"_f, region.box.y_min);
@@ -391,7 +387,7 @@ std::vector<Structure> parameters_of(const RegionView& region, int width, int he
                                      const Names& present) {
   std::vector<Structure> list;
   const auto is_new = [&](const char* name) { return !is_among(name, present); };
-  if (region.has_detection && is_new("detection"))
+  if (region.has_detection && is_new(kDetection))
     list.push_back(detection_structure(region, width, height));
   if (region.track_id && is_new("object_id")) {
     list.emplace_back(gst_structure_new_empty("object_id"));
@@ -419,7 +415,7 @@ std::vector<Structure> parameters_of(const RegionView& region, int width, int he
     Structure s = named(kLandmarks);
     set(s.get(), "type"_f, kLandmarks);
     set_points(s.get(), region.landmarks);
-    set_skeleton(s.get(), region.skeleton);
+    if (region.keypoints.empty()) set_skeleton(s.get(), region.skeleton);
     list.push_back(std::move(s));
   }
   if (region.mask && is_new(kMask)) {
@@ -466,7 +462,7 @@ void read_parameter(const GstStructure* parameter, Answers& answers) {
 
 void read_parameter(const GstStructure* parameter, RegionView& region) {
   const std::string type = text_of(parameter, "type"_f);
-  if (gst_structure_has_name(parameter, "detection")) {
+  if (gst_structure_has_name(parameter, kDetection)) {
     read_detection(parameter, region);
   } else if (gst_structure_has_name(parameter, "object_id")) {
     if (const int id = integer(parameter, "id"_f, -1); id >= 0)

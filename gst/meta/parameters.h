@@ -28,6 +28,12 @@ const TypeName* type_named(const std::string& engine_name);
 // Names of structures.
 using Names = std::vector<std::string>;
 
+// The names of a region's own parameters of which it has one each.
+inline constexpr char kDetection[] = "detection";
+inline constexpr char kMask[] = "mask";
+inline constexpr char kKeyPoints[] = "keypoints";
+inline constexpr char kLandmarks[] = "landmarks";
+
 // The parameters of a region, `detection` first, but for those whose names are `present`. width,
 // height: of the picture, in pixels.
 std::vector<Structure> parameters_of(const RegionView& region, int width, int height,

@@ -362,6 +362,19 @@ void write_moved(GstBuffer* buffer, const Record& record) {
   write_record(buffer, record);
 }
 
+void remove_parameters(GstVideoRegionOfInterestMeta* roi, const Names& names) {
+  for (GList* item = roi->params; item != nullptr;) {
+    GList* const next = item->next;
+    auto* parameter = static_cast<GstStructure*>(item->data);
+    if (std::find(names.begin(), names.end(),
+                  std::string_view(gst_structure_get_name(parameter))) != names.end()) {
+      gst_structure_free(parameter);
+      roi->params = g_list_delete_link(roi->params, item);
+    }
+    item = next;
+  }
+}
+
 void add_parameters(GstVideoRegionOfInterestMeta* roi, const RegionView& view,
                     const Rect& picture) {
   Names present;

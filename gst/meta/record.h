@@ -61,6 +61,9 @@ void move_record(Record& record, const Affine& affine, const Rect& picture);
 // rectangles and parameters of the record's, and those that are missing are added.
 void write_moved(GstBuffer* buffer, const Record& record);
 
+// Removes the parameters of these names from a region of interest.
+void remove_parameters(GstVideoRegionOfInterestMeta* roi, const std::vector<std::string>& names);
+
 // Gives a region of interest the parameters that it does not have yet.
 void add_parameters(GstVideoRegionOfInterestMeta* roi, const RegionView& view, const Rect& picture);
 

@@ -148,6 +148,86 @@ TEST(Meta, ComesBackAsItWasAttached) {
   EXPECT_EQ(read_results(copy.get()).size(), 1u);
 }
 
+// A second stage that finds points of a region: they are the region's, in place of those that it had.
+TEST(Meta, PointsOfARegionBelongToIt) {
+  register_result_meta();
+  const Handle<GstBuffer> buffer(gst_buffer_new());
+  FrameResult detector = sample_result();
+  detector.parts[0].results.detections.resize(1);
+  detector.parts[0].results.detections[0].skeleton = Skeleton::face5;
+  detector.parts[0].results.detections[0].landmarks.assign(5, {30, 30});
+  attach_result(buffer.get(), detector, {"background", "face"});
+  FrameResult points;
+  points.visible = detector.visible;
+  PartResult& part = points.parts.emplace_back();
+  part.region = 0;
+  part.placement = {0, 0, 4, 4, 20, 10};  // a network of 10x10 on the region of 40x40
+  Detection& whole = part.results.detections.emplace_back();
+  whole.x_max = whole.y_max = 10;
+  whole.confidence = 0.9f;
+  whole.subject = Subject::whole;
+  whole.skeleton = Skeleton::other;
+  whole.landmarks = {{5, 5}, {0, 10}};
+  attach_result(buffer.get(), points, {});
+  const auto check = [](GstBuffer* from) {
+    const auto regions = read_regions(from, 200, 100);
+    ASSERT_EQ(regions.size(), 1u);
+    EXPECT_EQ(regions[0].label, "face");
+    EXPECT_DOUBLE_EQ(regions[0].confidence, 0.75);
+    ASSERT_EQ(regions[0].landmarks.size(), 2u);
+    EXPECT_FLOAT_EQ(regions[0].landmarks[0].x, 0.2f);
+    EXPECT_FLOAT_EQ(regions[0].landmarks[1].y, 0.5f);
+  };
+  check(buffer.get());
+  // The region of interest says the same by itself.
+  GstMeta* meta = nullptr;
+  while (GstCustomMeta* custom = gst_buffer_get_custom_meta(buffer.get(), kResultMeta))
+    gst_buffer_remove_meta(buffer.get(), meta = &custom->meta);
+  ASSERT_NE(meta, nullptr);
+  check(buffer.get());
+}
+
+// O-Net moves the box of the region that it looked at.
+TEST(Meta, ABetterBoxIsTheRegionsOwn) {
+  register_result_meta();
+  const Handle<GstBuffer> buffer(gst_buffer_new());
+  FrameResult detector = sample_result();
+  detector.parts[0].results.detections.resize(1);
+  attach_result(buffer.get(), detector, {"background", "face"});
+  FrameResult better;
+  better.visible = detector.visible;
+  PartResult& part = better.parts.emplace_back();
+  part.region = 0;
+  part.placement = {0, 0, 4, 4, 20, 10};
+  Detection& face = part.results.detections.emplace_back();
+  face.x_min = 1, face.y_min = 2, face.x_max = 9, face.y_max = 10;
+  face.confidence = 0.99f;
+  face.subject = Subject::refined;
+  attach_result(buffer.get(), better, {});
+  const auto regions = read_regions(buffer.get(), 200, 100);
+  ASSERT_EQ(regions.size(), 1u);
+  EXPECT_EQ(regions[0].x, 24);
+  EXPECT_EQ(regions[0].width, 32);
+  EXPECT_EQ(regions[0].label, "face");
+  EXPECT_FLOAT_EQ(static_cast<float>(regions[0].confidence), 0.99f);
+}
+
+// Classes may be called by numbers, their own included.
+TEST(Meta, NamesMayBeNumbers) {
+  register_result_meta();
+  const Handle<GstBuffer> buffer(gst_buffer_new());
+  FrameResult result;
+  result.visible = {0, 0, 200, 100};
+  result.parts.emplace_back().results.classifications = {{"digit", 7, "7", 0.9f},
+                                                         {"kind", 3, "", 0.8f}};
+  attach_result(buffer.get(), result, {});
+  const auto results = read_results(buffer.get());
+  ASSERT_EQ(results.size(), 1u);
+  ASSERT_EQ(results[0].classifications.size(), 2u);
+  EXPECT_EQ(results[0].classifications[0].label, "7");
+  EXPECT_EQ(results[0].classifications[1].label, "");
+}
+
 TEST(Meta, ReadsRegionsOfOthers) {
   const Handle<GstBuffer> buffer(gst_buffer_new());
   gst_buffer_add_video_region_of_interest_meta(buffer.get(), "car", 50, 25, 100, 50);

@@ -131,6 +131,26 @@ TEST(ObjectRules, RegionsInPixelsAndShares) {
             std::vector<std::string>{"900,400,500,500"});
 }
 
+TEST(ObjectRules, RegionsGrowByTheirMarginAndBecomeSquare) {
+  const Rect visible{100, 50, 1000, 500}, region{300, 200, 100, 50};
+  expect_rect(ObjectRules(with([](Settings&) {})).around(region, visible, 1), 300, 200, 100, 50);
+  expect_rect(
+      ObjectRules(with([](Settings& s) { s.region_margin = "0.8"; })).around(region, visible, 1),
+      220, 160, 260, 130);
+  expect_rect(ObjectRules(with([](Settings& s) {
+                s.region_margin = "0.1,0.2";
+              })).around(region, visible, 1),
+              290, 190, 120, 70);
+  const ObjectRules square(with([](Settings& s) { s.region_shape = RegionShape::square; }));
+  expect_rect(square.around(region, visible, 1), 300, 175, 100, 100);
+  // Pixels twice as wide as high.
+  expect_rect(square.around(region, visible, 2), 300, 125, 100, 200);
+  // What lies outside of the picture is left out.
+  expect_rect(square.around({100, 60, 40, 20}, visible, 1), 100, 50, 40, 40);
+  for (const char* text : {"x", "-0.1", "0.1,0.2,0.3", "11"})
+    EXPECT_THROW(ObjectRules(with([&](Settings& s) { s.region_margin = text; })), Error) << text;
+}
+
 TEST(ObjectRules, TilesCoverThePictureAndOverlap) {
   for (const char* text : {"1x1", "2x1", "3x2", "4x4,0.5", "5x3,0", "32x32,0.9"}) {
     const ObjectRules rules(with([&](Settings& s) { s.tiles = text; }));

@@ -178,7 +178,7 @@ TEST(Choice, RowsOfSixWithLabelsAreTurnedBoxes) {
 
 TEST(Choice, BoxesThatAreAllObjectsContradict) {
   std::vector<float> logits(60 * 22, -3);
-  for (size_t i = 0; i < 60; ++i) logits[i * 22 + 21] = 9;
+  for (size_t i = 0; i < 60; ++i) logits[i * 22 + 10] = 9;
   Case c(96);
   c.add("100", {1, 60, 22}, logits);
   c.add("107", {1, 60, 4}, 0.3f);

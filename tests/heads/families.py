@@ -4,7 +4,7 @@
     families.py --seed N --out DIR [FAMILY ...]      needs numpy
 
 Each family has a folder DIR/NAME with NAME.xml and .bin, the files that exporters leave beside it, and truth.json: {"frame": [w, h],
-"properties": what clinfer is to be told, "objects": [{"label_id", "confidence", "box": shares of the frame, "keypoints", "landmarks",
+"properties": what clinfer is to be told, "objects": [{"label_id", "label", "confidence", "box": shares of the frame, "keypoints", "landmarks",
 "mask", "corners" of a turned box}], "labels": [...]}, and for maps, text, vectors and several classes "classes_at", "map", "text",
 "embedding", "attributes", "labels_named" and "labels_absent". Boxes are encoded by the formulas that each family's authors publish, written apart from the decoders.
 """
@@ -14,6 +14,7 @@ import math
 
 import numpy as np
 
+from families_forms import form_families
 from families_more import more_families
 from families_tasks import task_families
 from ir import write_constants
@@ -620,6 +621,7 @@ FAMILIES = {
     **more_families(Scene, metadata), **task_families(Scene, metadata),
 }
 FAMILIES.update(variants(FAMILIES))
+FAMILIES.update(form_families(Scene))
 
 
 def main():

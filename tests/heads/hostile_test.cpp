@@ -126,6 +126,18 @@ std::vector<std::pair<std::string, ModelFacts>> every_head() {
       {"detectnet",
        facts_of(64, 64,
                 {output("output_cov", {1, 3, 4, 4}), output("output_bbox", {1, 12, 4, 4})})},
+      {"ssd-anchors",
+       facts_of(260, 260, {output("loc", {1, 5972, 4}), output("conf", {1, 5972, 2})})},
+      {"dbface", facts_of(64, 64,
+                          {output("hm", {1, 1, 16, 16}), output("tlrb", {1, 4, 16, 16}),
+                           output("landmark", {1, 10, 16, 16})})},
+      {"fastestdet", facts_of(64, 64, {output("out", {1, 85, 4, 4})})},
+      {"yolo-fastestv2",
+       facts_of(64, 64, {output("a", {1, 4, 4, 95}), output("b", {1, 2, 2, 95})})},
+      {"lanes", facts_of(800, 288, {output("out", {1, 101, 56, 4})})},
+      {"head-pose", facts_of(60, 60,
+                             {output("angle_y_fc", {1, 1}), output("angle_p_fc", {1, 1}),
+                              output("angle_r_fc", {1, 1})})},
       {"segmentation", facts_of(64, 64, {output("out", {1, 5, 64, 64})})},
       {"saliency", facts_of(64, 64, {output("saliency", {1, 1, 64, 64})})},
       {"depth", facts_of(64, 64, {output("predicted_depth", {1, 64, 64})})},
@@ -364,10 +376,10 @@ TEST(Labels, OfRowsOfSevenMayLeaveOutTheBackground) {
     return results.detections.at(0).label;
   };
   EXPECT_EQ(label_of_one({"person", "car"}, 0), "person");
-  EXPECT_EQ(label_of_one({"", "person", "car"}, 0), "") << "by its number";
+  EXPECT_EQ(label_of_one({"", "person", "car"}, 0), "person");
   EXPECT_EQ(label_of_one({"person"}, 1), "") << "they may be another model's";
   facts.outputs[0].attributes["background_label_id"] = "2";
-  EXPECT_EQ(label_of_one({"person", "car"}, 1), "");
+  EXPECT_EQ(label_of_one({"person", "car"}, 0), "car") << "the background is last";
 }
 
 }  // namespace

@@ -36,13 +36,20 @@ OF_PICTURES = ("nothing states how the model",)
 class Outputs:
     """The outputs of a model as a list of (name, node), to be changed."""
 
-    def __init__(self, path, rng):
-        self.model, self.rng = ov.Core().read_model(path), rng
+    def __init__(self, path, rng, truth):
+        self.model, self.rng, self.truth = ov.Core().read_model(path), rng, truth
         self.list = [(next(iter(sorted(port.get_names())), port.get_node().input_value(0).get_node().get_friendly_name()),
                       port.get_node().input_value(0)) for port in self.model.outputs]
 
     def shape(self, node):
         return list(node.get_shape())
+
+    def values(self):
+        """The outputs' numbers, by name."""
+        compiled = ov.Core().compile_model(self.model, "CPU")
+        zeros = {port: np.zeros([d.get_length() if d.is_static else 1 for d in port.get_partial_shape()], port.get_element_type().to_dtype()) for port in compiled.inputs}
+        found = compiled(zeros)
+        return {name: np.asarray(value) for (name, _), value in zip(self.list, found.values())}
 
     def each(self, change):
         """Applies change(node, shape) to each output; None leaves it. Returns whether any was changed."""
@@ -173,6 +180,33 @@ def dynamic_batch(outputs):
     return outputs.each(batched)
 
 
+def background_last(outputs):
+    """Rows that sum to 1 and mostly mean a background, which is first: it moves to the end, and classes count from 0."""
+    values = outputs.values()
+
+    def moved(name, shape):
+        table = values[name]
+        if len(shape) != 3 or shape[0] != 1 or shape[1] < 50 or shape[2] < 3 or table.dtype != np.float32:
+            return False
+        return abs(table.sum(2) - 1).max() < .02 and (table[0].argmax(1) == 0).mean() > .75
+    names = [name for name, node in outputs.list if moved(name, outputs.shape(node))]
+    if len(names) != 1 or "labels" in outputs.truth.get("properties", ""):
+        return False
+    outputs.list = [(name, op.gather(node, np.array([*range(1, outputs.shape(node)[2]), 0], np.int64), np.int64(2)).output(0) if name in names else node) for name, node in outputs.list]
+    for item in outputs.truth["objects"]:
+        item["label_id"] -= 1
+    return True
+
+
+def not_suppressed(outputs):
+    """Boxes, scores and class numbers of which each is there twice."""
+    words = [next((word for word in ("box", "score", "label", "class") if word in name), None) for name, _ in outputs.list]
+    if len(outputs.list) != 3 or None in words or len({outputs.shape(node)[1] if len(outputs.shape(node)) > 1 else None for _, node in outputs.list}) != 1:
+        return False
+    outputs.list = [(name, op.concat([node, node], 1).output(0)) for name, node in outputs.list]
+    return True
+
+
 KINDS = {"unchanged": unchanged, "turned-round": turned_round, "shuffled": shuffled, "numbers": numbers, "turned-numbers": both(turned_round, numbers), "without-batch": without_batch,
          "swapped": swapped, "channels-last": channels_last, "halves": halves, "floats": floats, "vector-beside": vector_beside,
          "map-beside": map_beside, "map-without-batch": map_after_without_batch, "auxiliary-after": auxiliary(False, lambda k, name: f"aux_{name}"),
@@ -180,12 +214,12 @@ KINDS = {"unchanged": unchanged, "turned-round": turned_round, "shuffled": shuff
          "second-first": auxiliary(True, lambda k, name: str(1300 + k)), "rows-beside": rows_beside, "dynamic-batch": dynamic_batch,
          "numbers-without-batch": both(without_batch, numbers), "numbers-swapped": both(swapped, numbers),
          "numbers-channels-last": both(channels_last, numbers), "numbers-vector-beside": both(vector_beside, numbers),
-         "numbers-map-beside": both(map_beside, numbers)}
+         "numbers-map-beside": both(map_beside, numbers), "background-last": background_last, "not-suppressed": not_suppressed}
 
 
-def write(source, target, name, kind, rng):
-    """Writes the changed model with all that lies beside it; False where the change does nothing to it."""
-    outputs = Outputs(f"{source}/{name}.xml", rng)
+def write(source, target, name, kind, rng, truth):
+    """Writes the changed model with all that lies beside it, and changes what is right; False where the change does nothing to it."""
+    outputs = Outputs(f"{source}/{name}.xml", rng, truth)
     if not KINDS[kind](outputs):
         return False
     os.makedirs(target)
@@ -267,10 +301,10 @@ def main():
         kind, (name, source, compare), folder = task
         base = os.path.basename(source)
         target = f"{folder}/{kind}/{name}".replace(":", "-")
-        if not write(source, target, base, kind, np.random.default_rng(arguments.seed)):
-            return None
         with open(f"{source}/truth.json", encoding="utf-8") as file:
             truth = json.load(file)
+        if not write(source, target, base, kind, np.random.default_rng(arguments.seed), truth):
+            return None
         truth["properties"] = truth["properties"].replace(source, target)
         result = verdict(f"{target}/{base}.xml", truth, compare)
         shutil.rmtree(target)

@@ -105,6 +105,8 @@ def compare_object(ours, right, frame):
         return f"box {[round(v, 3) for v in box_of(ours)]}, right is {[round(v, 3) for v in right['box']]}"
     if ours["detection"].get("label_id") != right["label_id"]:
         return f"label_id {ours['detection'].get('label_id')}, right is {right['label_id']}"
+    if "label" in right and ours["detection"].get("label") != right["label"]:
+        return f"label {ours['detection'].get('label')}, right is {right['label']}"
     if abs(ours["detection"]["confidence"] - right["confidence"]) > .01:
         return f"confidence {ours['detection']['confidence']}, right is {right['confidence']:.3f}"
     for kind in ("keypoints", "landmarks"):

@@ -1,0 +1,142 @@
+// The angles of a head: a number each (Open Model Zoo), three in one vector (FSA-Net), a rotation matrix
+// (6DRepNet), or bins whose expected value is the angle (Hopenet, WHENet).
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "engine/heads/common.h"
+#include "engine/heads/heads.h"
+
+namespace clinfer {
+namespace {
+
+constexpr std::array<const char*, 3> kAngles = {"yaw", "pitch", "roll"};
+
+// A number as an attribute: its text is the label.
+void add_angle(size_t angle, double degrees, Results& results) {
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, degrees, std::chars_format::fixed, 1);
+  results.classifications.push_back(
+      {kAngles[angle], static_cast<int>(std::lround(degrees)), std::string(text, end.ptr), 1});
+}
+
+void add_angles(const std::array<double, 3>& degrees, Results& results) {
+  for (const double angle : degrees)
+    if (!(std::fabs(angle) <= 360)) {
+      results.contradiction = "an angle of the head is not from -360 to 360 degrees";
+      return;
+    }
+  for (size_t k = 0; k < degrees.size(); ++k) add_angle(k, degrees[k], results);
+}
+
+// The places of yaw, pitch and roll among outputs that their names tell apart, as "angle_y_fc".
+std::optional<std::array<size_t, 3>> named_angles(const ModelFacts& facts) {
+  std::array<std::optional<size_t>, 3> found;
+  for (size_t i = 0; i < facts.outputs.size(); ++i)
+    for (size_t k = 0; k < kAngles.size(); ++k) {
+      const std::string letter = std::string("angle_") + kAngles[k][0];
+      if (name_has(facts.outputs[i], {kAngles[k], letter.c_str()}) && !found[k]) found[k] = i;
+    }
+  if (!found[0] || !found[1] || !found[2]) return std::nullopt;
+  return std::array<size_t, 3>{*found[0], *found[1], *found[2]};
+}
+
+// The expected bin of a softmax over logits.
+double expected_bin(const Floats& logits) {
+  float top = -INFINITY;
+  for (size_t i = 0; i < logits.size(); ++i) top = std::max(top, logits[i]);
+  double sum = 0, weighted = 0;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const double share = std::exp(static_cast<double>(logits[i]) - static_cast<double>(top));
+    sum += share;
+    weighted += share * static_cast<double>(i);
+  }
+  return weighted / sum;
+}
+
+// Of a rotation matrix as 6DRepNet computes it.
+std::array<double, 3> angles_of(const Floats& m) {
+  constexpr double kDegrees = 57.29577951308232;
+  const auto at = [&](size_t row, size_t column) {
+    return static_cast<double>(m[3 * row + column]);
+  };
+  const double across = std::hypot(at(0, 0), at(1, 0));
+  return {std::atan2(-at(2, 0), across) * kDegrees, std::atan2(at(2, 1), at(2, 2)) * kDegrees,
+          std::atan2(at(1, 0), at(0, 0)) * kDegrees};
+}
+
+bool is_called_head_pose(const ModelFacts& facts) {
+  const std::string name = lower(facts.name);
+  for (const char* word : {"headpose", "head-pose", "head_pose", "fsanet", "fsa-net", "fsa_net",
+                           "hopenet", "whenet", "6drepnet", "sixdrepnet"})
+    if (name.find(word) != std::string::npos) return true;
+  return false;
+}
+
+}  // namespace
+
+Match match_head_pose(const ModelFacts& facts) {
+  const char* needs =
+      "needs the angles of a head: three numbers, bins of three angles, or a rotation";
+  Match match;
+  match.class_names = {"face"};
+  match.picture = imagenet_picture("head pose");
+  const auto named = named_angles(facts);
+  const auto all = [&](auto takes) {
+    return std::all_of(facts.outputs.begin(), facts.outputs.end(), [&](const OutputFacts& output) {
+      return is_float_output(output) && takes(vector_size(output.shape));
+    });
+  };
+  if (facts.outputs.size() == 3 && named && all([](size_t n) { return n == 1; })) {
+    match.fit = Fit::certain;
+    match.reason = "a number each of yaw, pitch and roll";
+    match.picture = PictureDefaults{"head pose"};
+    match.decode = [named = *named](std::span<const Tensor> outputs, const DecodeSettings&,
+                                    Results& results) {
+      std::array<double, 3> degrees{};
+      for (size_t k = 0; k < 3; ++k)
+        degrees[k] = static_cast<double>(Floats(output_of(outputs, named[k], 1))[0]);
+      add_angles(degrees, results);
+    };
+    return match;
+  }
+  const bool called = is_called_head_pose(facts);
+  if (facts.outputs.size() == 3 && all([](size_t n) { return n >= 60 && n <= 120; })) {
+    match.fit = named || called ? Fit::certain : Fit::against;
+    if (match.fit == Fit::against) match.doubt = "which nothing says";
+    match.reason = "bins of yaw, pitch and roll, three degrees each";
+    std::array<size_t, 3> places = named.value_or(std::array<size_t, 3>{0, 1, 2});
+    match.decode = [facts, places](std::span<const Tensor> outputs, const DecodeSettings&,
+                                   Results& results) {
+      std::array<double, 3> degrees{};
+      for (size_t k = 0; k < 3; ++k) {
+        const size_t bins = vector_size(facts.outputs[places[k]].shape);
+        degrees[k] = 3 * (expected_bin(Floats(output_of(outputs, places[k], bins))) -
+                          static_cast<double>(bins) / 2);
+      }
+      add_angles(degrees, results);
+    };
+    return match;
+  }
+  if (facts.outputs.size() != 1 || !is_float_output(facts.outputs[0])) return {Fit::no, needs, {}};
+  const Shape shape = squeeze_front(facts.outputs[0].shape);
+  const bool vector = vector_size(facts.outputs[0].shape) == 3, matrix = shape == Shape{3, 3};
+  if (!vector && !matrix) return {Fit::no, needs, {}};
+  match.fit = called ? Fit::certain : Fit::against;
+  if (match.fit == Fit::against) match.doubt = "which nothing says";
+  match.reason = vector ? "yaw, pitch and roll in degrees" : "a rotation matrix";
+  if (vector) {  // FSA-Net
+    match.picture = PictureDefaults{"FSA-Net"};
+    match.picture->mean = {127.5f};
+    match.picture->scale = {128};
+  }
+  match.decode = [vector](std::span<const Tensor> outputs, const DecodeSettings&,
+                          Results& results) {
+    const Floats values(output_of(outputs, 0, vector ? 3 : 9));
+    add_angles(vector ? std::array<double, 3>{values[0], values[1], values[2]} : angles_of(values),
+               results);
+  };
+  return match;
+}
+
+}  // namespace clinfer

@@ -1,0 +1,92 @@
+// Lanes of a road as Ultra-Fast-Lane-Detection has them: for each of some rows and lanes, scores of places
+// across the picture, the last of which means that the lane does not cross the row. Z. Qin and others,
+// "Ultra Fast Structure-aware Deep Lane Detection", 2020. A lane is an object whose points are its line.
+#include <algorithm>
+
+#include "engine/heads/common.h"
+#include "engine/heads/heads.h"
+
+namespace clinfer {
+namespace {
+
+// Rows in pixels of 288, from the top.
+struct LaneForm {
+  int64_t places, rows;
+  float first, step;
+  const char* data;
+};
+constexpr float kStatedHeight = 288;
+constexpr LaneForm kForms[] = {{100, 56, 64, 4, "TuSimple"}, {200, 18, 121, 9.765f, "CULane"}};
+
+struct LaneHead {
+  ModelFacts facts;
+  LaneForm form;
+  size_t lanes = 0;
+
+  void operator()(std::span<const Tensor> outputs, const DecodeSettings& settings,
+                  Results& results) const {
+    constexpr size_t kFewestPoints = 3;
+    const auto places = static_cast<size_t>(form.places), rows = static_cast<size_t>(form.rows);
+    const Floats values(output_of(outputs, 0, (places + 1) * rows * lanes));
+    const float width = static_cast<float>(facts.width), height = static_cast<float>(facts.height);
+    for (size_t lane = 0; lane < lanes; ++lane) {
+      Detection line;
+      line.x_min = width, line.y_min = height;
+      double sure = 0;
+      for (size_t row = 0; row < rows; ++row) {
+        const auto at = [&](size_t place) {
+          return static_cast<double>(values[(place * rows + row) * lanes + lane]);
+        };
+        double top = at(0), sum = 0, weighted = 0;
+        for (size_t place = 1; place <= places; ++place) top = std::max(top, at(place));
+        if (!std::isfinite(top) || top == at(places)) continue;
+        for (size_t place = 0; place < places; ++place) {
+          const double share = std::exp(at(place) - top);
+          sum += share;
+          weighted += share * static_cast<double>(place);
+        }
+        // The places are spread from the first to the last column and count from 1; a point is the last
+        // pixel before its place, as the authors draw it.
+        const double step = (static_cast<double>(width) - 1) / static_cast<double>(places - 1);
+        const auto x = static_cast<float>((weighted / sum + 1) * step - 1);
+        const float y =
+            (form.first + form.step * static_cast<float>(row)) / kStatedHeight * height - 1;
+        if (!std::isfinite(x)) continue;
+        sure += sum / (sum + std::exp(at(places) - top));
+        line.landmarks.push_back({x, y});
+        line.x_min = std::min(line.x_min, x), line.x_max = std::max(line.x_max, x);
+        line.y_min = std::min(line.y_min, y), line.y_max = std::max(line.y_max, y);
+      }
+      if (line.landmarks.size() < kFewestPoints) continue;
+      line.confidence = static_cast<float>(sure / static_cast<double>(line.landmarks.size()));
+      line.x_max = std::max(line.x_max, line.x_min + 1);  // a line straight up
+      line.label_id = static_cast<int>(lane);
+      line.label = "lane";
+      line.skeleton = Skeleton::other;
+      if (line.confidence >= settings.threshold) results.detections.push_back(std::move(line));
+    }
+  }
+};
+
+}  // namespace
+
+Match match_lanes(const ModelFacts& facts) {
+  const char* needs = "needs scores of places [1,101,56,lanes] or [1,201,18,lanes]";
+  if (facts.outputs.size() != 1 || !is_float_output(facts.outputs[0])) return {Fit::no, needs, {}};
+  const Shape shape = squeeze_front(facts.outputs[0].shape);
+  for (const LaneForm& form : kForms) {
+    if (shape.size() != 3 || shape[0] != form.places + 1 || shape[1] != form.rows || shape[2] > 8)
+      continue;
+    Match match;
+    match.fit = Fit::certain;
+    match.reason = std::to_string(shape[2]) + " lanes in " + std::to_string(form.rows) +
+                   " rows, as trained on " + form.data;
+    match.decode = LaneHead{facts, form, static_cast<size_t>(shape[2])};
+    match.picture = imagenet_picture("Ultra-Fast-Lane-Detection");
+    match.class_names = {"lane"};
+    return match;
+  }
+  return {Fit::no, needs, {}};
+}
+
+}  // namespace clinfer

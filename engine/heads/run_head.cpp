@@ -1,0 +1,48 @@
+// A chosen head at work: what an inference gives, and whether the head is still to be believed.
+#include "engine/heads/heads.h"
+
+namespace clinfer {
+
+void run_head(const HeadChoice& head, const ModelFacts& facts, std::span<const Tensor> outputs,
+              const DecodeSettings& settings, bool attach_tensors, Results& results) {
+  Results decoded;
+  head.decode(outputs, settings, decoded);
+  const bool contradicted = !decoded.contradiction.empty();
+  if (contradicted) {
+    std::string why = std::move(decoded.contradiction);
+    decoded = {};
+    decoded.contradiction = std::move(why);
+  }
+  for (Detection& detection : decoded.detections) {
+    const auto at = static_cast<size_t>(detection.label_id - head.first_label);
+    if (detection.label.empty() && at < facts.labels.size()) detection.label = facts.labels[at];
+  }
+  const bool has_all = head.name == "none";
+  if ((contradicted || head.attach_tensors || attach_tensors) && !has_all) {
+    decoded.tensors.clear();
+    match_tensors(facts).decode(outputs, settings, decoded);
+  }
+  results = std::move(decoded);
+}
+
+std::string unnamed_class(const HeadChoice& head, const ModelFacts& facts, const Results& results) {
+  if (facts.labels.empty()) return {};
+  const int last = head.first_label + static_cast<int>(facts.labels.size()) - 1;
+  for (const Detection& detection : results.detections)
+    if (detection.label.empty() && detection.label_id > last)
+      return "the network found class " + std::to_string(detection.label_id) +
+             ", which has no name: the last of the labels is that of class " +
+             std::to_string(last) + "; set labels or labels-file to those of the model";
+  return {};
+}
+
+bool HeadTrust::note(bool contradicted) {
+  constexpr uint64_t kTrial = 10;
+  if (contradicted)
+    ++contradictions_;
+  else
+    agreed_ = true;
+  return ++inferences_ >= kTrial && !agreed_.load() && !dropped_.exchange(true);
+}
+
+}  // namespace clinfer

@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""Second stages that find points of a region: objects, ids and answers are the same with and without them, and the points are the object's.
+
+    chains.py      the plug-in is found by the environment (GST_PLUGIN_PATH); needs numpy (exit status 77 without)
+
+Writes a detector of two faces and second stages whose outputs are constants, and compares what clpublish writes: of each stage alone,
+of two stages of points, and of a classifier after them.
+"""
+import json
+import subprocess
+import sys
+import tempfile
+
+import other_python
+
+try:
+    import numpy as np
+    from ir import write_constants
+except ImportError:
+    other_python.retry("numpy")
+
+F = np.float32
+FRAME = (640, 480)
+# Corners in shares of the frame.
+FACES = ((.1, .2, .3, .6), (.5, .1, .9, .8))
+
+
+def detector(folder):
+    boxes, scores, labels = np.zeros((1, 2, 4), F), np.array([[.9, .8]], F), np.zeros((1, 2), np.int32)
+    boxes[0] = np.array(FACES) * 320
+    write_constants(folder, "faces", ("images", (1, 3, 320, 320), F), [("num_dets", np.array([[2]], np.int32)), ("boxes", boxes), ("scores", scores), ("labels", labels)])
+
+
+def mesh(rng):
+    points = rng.uniform(10, 180, (468, 3)).astype(F)
+    return 192, [("landmarks", points.reshape(1, 1, 1, 1404)), ("score", np.array([[4]], F))], points[:, :2] / 192, "landmarks"
+
+
+def shares(rng):
+    points = rng.uniform(.1, .9, (98, 2)).astype(F)
+    return 112, [("landmarks", points.reshape(1, 196))], points, "landmarks"
+
+
+def movenet(rng):
+    points = rng.uniform(.1, .9, (17, 3)).astype(F)
+    points[:, 2] = .8
+    return 192, [("output_0", points.reshape(1, 1, 17, 3))], points[:, 1::-1], "keypoints"
+
+
+def heatmaps(rng):
+    maps, cells = np.zeros((1, 17, 64, 48), F), []
+    for k in range(17):
+        x, y = int(rng.integers(1, 47)), int(rng.integers(1, 63))
+        maps[0, k, y, x] = .9
+        cells.append(((4 * x + .5) / 192, (4 * y + .5) / 256))
+    return (192, 256), [("heatmaps", maps)], np.array(cells), "keypoints"
+
+
+def five(_):
+    """O-Net: a face that fills its region but for a tenth on each side."""
+    return 48, [("prob", np.array([[.1, .9]], F)), ("offsets", np.array([[.1, .1, -.1, -.1]], F)), ("points", np.linspace(.2, .8, 10, dtype=F)[None])], \
+        np.stack([np.linspace(.2, .8, 10)[:5], np.linspace(.2, .8, 10)[5:]], 1), "landmarks"
+
+
+def classifier(folder):
+    write_constants(folder, "mood", ("images", (1, 3, 64, 64), F), [("mood", np.array([[0, 9, 0]], F))], info={"model_type": "classification", "labels": "calm glad sad"})
+
+
+def play(*elements):
+    command = ["gst-launch-1.0", "-q", "videotestsrc", "pattern=black", "num-buffers=4", "!", f"video/x-raw,format=BGR,width={FRAME[0]},height={FRAME[1]},framerate=10/1"]
+    for element in (*elements, "clpublish", "fakesink"):
+        command += ["!", *element.split()]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    lines = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
+    if len(lines) != 4:
+        raise ValueError((result.stderr.strip().splitlines() or ["no lines"])[-1])
+    return lines
+
+
+def summary(lines, moved=False):
+    """What must not depend on a stage of points: objects with their ids, boxes (unless it moves them) and moods."""
+    return [[(o.get("id"), o.get("roi_type"), o.get("mood", {}).get("label"), None if moved else o["detection"]["bounding_box"]) for o in line["objects"]] for line in lines]
+
+
+def wrong_points(lines, points, kind):
+    for line in lines:
+        for o in line["objects"]:
+            x0, y0, x1, y1 = min(FACES, key=lambda f: abs(f[0] - o["x"] / FRAME[0]))
+            found = [(p["x"], p["y"]) for p in o.get(kind, [])]
+            right = [(x0 + x * (x1 - x0), y0 + y * (y1 - y0)) for x, y in points]
+            if len(found) != len(right):
+                return f"{len(found)} {kind} where {len(right)} are right"
+            far = np.abs(np.array(found) - right).max()
+            if far > .01:
+                return f"{kind} lie {far:.3f} away"
+    return ""
+
+
+def main():
+    rng, wrong = np.random.default_rng(5), 0
+    with tempfile.TemporaryDirectory() as folder:
+        detector(folder)
+        classifier(folder)
+        first = f"clinfer model={folder}/faces.xml labels=face"
+        last = f"clinfer model={folder}/mood.xml inference-region=roi-list object-class=face"
+        plain = play(first, "cltrack", last)
+        stages = {}
+        for name, make in (("facemesh", mesh), ("pfld-landmarks", shares), ("movenet", movenet), ("hrnet", heatmaps), ("onet", five)):
+            size, outputs, points, kind = make(rng)
+            w, h = size if isinstance(size, tuple) else (size, size)
+            write_constants(folder, name, ("images", (1, 3, h, w), F), outputs)
+            stages[name] = f"clinfer model={folder}/{name}.xml inference-region=roi-list object-class=face resize-mode=stretch"
+
+            def check(said, why):
+                nonlocal wrong
+                wrong += bool(why)
+                print(f"FAIL {said}: {why}" if why else f"ok   {said}", flush=True)
+
+            for where, lines in (("before the tracker", play(first, stages[name], "cltrack", last)), ("after it", play(first, "cltrack", stages[name], last)),
+                                 ("twice", play(first, stages[name], stages[name], "cltrack", last))):
+                moves = name == "onet"
+                same = summary(lines, moves) == summary(plain, moves)
+                check(f"{name} {where}", "" if same else f"{summary(lines)[-1]} where {summary(plain)[-1]} is right")
+                if not (moves and where == "twice"):  # it runs on the box that it has moved
+                    check(f"{name} {where}, points", wrong_points(lines, points, kind))
+        both = play(first, stages["facemesh"], stages["movenet"], "cltrack", last)
+        same = summary(both) == summary(plain) and all(len(o["landmarks"]) == 468 and len(o["keypoints"]) == 17 for line in both for o in line["objects"])
+        check("facemesh and movenet", "" if same else f"{summary(both)[-1]}")
+        cropped = play(first, stages["movenet"] + " region-margin=0.1 region-shape=square", "cltrack", last)
+        check("with a margin", "" if summary(cropped) == summary(plain) else f"{summary(cropped)[-1]}")
+        whole = play(f"clinfer model={folder}/movenet.xml resize-mode=stretch", "cltrack")
+        check("of the whole frame", "" if all(len(line["objects"]) == 1 and "detection" in line["objects"][0] for line in whole) else f"{summary(whole, True)[-1]}")
+    print(f"{wrong} wrong")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

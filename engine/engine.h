@@ -196,9 +196,9 @@ class Model {
   // `config_file`: as Config::config_file.
   static std::shared_ptr<const Model> read(const std::string& path, const InputShapes& shapes = {},
                                            const std::string& config_file = {});
-  // Where the graph begins with the conversion of planes to a picture (NV12toRGB and its kin, as
-  // OpenVINO's preprocessing writes them): the model that takes that picture [N,H,W,3] itself, with
-  // its colours ("RGB", "BGR") in rt_info under kColorsOfPlanes. Else the model itself.
+  // Where the graph begins with the conversion of planes to a picture (NV12toRGB and its kin, as OpenVINO's
+  // preprocessing writes them): the model that takes that picture [N,H,W,3] itself, with its colours ("RGB",
+  // "BGR") in rt_info under kColorsOfPlanes; for a picture without batch axis, [1,...]. Else the model itself.
   static std::shared_ptr<const Model> with_picture(const std::shared_ptr<const Model>& model);
   static constexpr const char* kColorsOfPlanes = "colors_of_planes";
   virtual ~Model() = default;

@@ -73,7 +73,7 @@ struct ScoreTable {
   }
 };
 
-// What the scores of all rows tell: whether they are logits or probabilities, whether those of a row
+// Evidence from the scores of all rows: whether they are logits or probabilities, whether those of a row
 // sum to 1, and in how many rows the first or the last one leads, with a number above 0.
 struct ScoreScan {
   bool logits = false, sums_to_one = false;

@@ -107,7 +107,7 @@ void add_number(const VectorOutput& output, const Tensor& tensor, Results& resul
       {output.name, static_cast<int>(std::lround(value)), std::string(text, end.ptr), 1});
 }
 
-// What model-proc multiplies an output by that is a number.
+// The factor by which model-proc multiplies an output that is a number.
 std::optional<float> number_scale(const ModelFacts& facts, const OutputFacts& output) {
   if (vector_size(output.shape) != 1) return std::nullopt;
   std::vector<std::string> names = output.aliases;

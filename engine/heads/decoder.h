@@ -59,7 +59,7 @@ struct ObjectMask {
   std::vector<float> values;                         // row-major
 };
 
-// What a detection is of. Of the two last there is one at most, and on a region it is no further object:
+// The subject of a detection. Of the last two kinds there is one at most, and on a region it is no further object:
 // its points are the region's own.
 enum class Subject {
   found,   // one of any number of things that were looked for
@@ -203,7 +203,7 @@ struct Match {
   bool unsure = false;        // an assumption is a guess: raw tensors belong beside the results
 };
 
-// What a head finds. Networks of several tasks have heads of more than one kind.
+// Kinds of results that heads give. Networks of several tasks have heads of more than one kind.
 enum class HeadKind {
   objects,  // boxes of what is in the picture
   points,   // of the one thing that fills the picture

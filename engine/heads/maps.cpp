@@ -294,7 +294,7 @@ Match match_depth(const ModelFacts& facts) {
 
 namespace {
 
-// What anomalib says of the whole picture, from its release 1 on: a score that it has normalised so that
+// The verdict of anomalib on the whole picture, from its release 1 on: a score that it has normalised so that
 // 0.5 is the boundary, and on which side of it the picture is.
 struct PictureVerdict {
   std::optional<size_t> score, label;  // outputs

@@ -37,6 +37,20 @@ bool is_onnx(const std::string& path) {
   return extension == ".onnx" || extension == ".ONNX";
 }
 
+// From opset 8 on, DetectionOutput leaves the number of its classes to the shapes. Readers of
+// attributes find it in all of them.
+void count_classes(const Graph& graph) {
+  for (const Node* result : graph.results) {
+    Node& node = *result->inputs[0].node;
+    if (!node.is("DetectionOutput") || node.attributes.has("num_classes")) continue;
+    const Shape &scores = node.inputs[1].node->shape(node.inputs[1].port),
+                &priors = node.inputs[2].node->shape(node.inputs[2].port);
+    const int64_t numbers = node.attributes.get_bool("normalized", false) ? 4 : 5;
+    if (scores.empty() || priors.empty() || priors.back() < numbers) continue;
+    node.attributes.set("num_classes", std::to_string(scores.back() / (priors.back() / numbers)));
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<const Model> Model::read(const std::string& path, const InputShapes& shapes,
@@ -101,6 +115,7 @@ ReadModel::ReadModel(const std::string& path, const InputShapes& shapes, const C
   }
   files_.insert(files_.end(), custom.files().begin(), custom.files().end());
   set_input_shapes(*graph_, shapes);
+  count_classes(*graph_);
   inputs_ = input_ports(*graph_);
   outputs_ = output_ports(*graph_);
 }
@@ -138,9 +153,45 @@ Node* conversion_of_planes(const Graph& graph) {
   return found;
 }
 
+// The one input that is a picture without a batch axis, [3,H,W] or [H,W,3], where no input has more
+// dimensions; else null.
+Node* picture_without_batch(const Graph& graph) {
+  constexpr int64_t kLeastSide = 16, kChannels = 3;
+  Node* found = nullptr;
+  for (Node* parameter : graph.parameters) {
+    const Shape& s = parameter->shape();
+    if (s.size() > 3) return nullptr;
+    if (s.size() != 3) continue;
+    const bool first = s[0] == kChannels && s[1] >= kLeastSide && s[2] >= kLeastSide;
+    const bool last = s[2] == kChannels && s[0] >= kLeastSide && s[1] >= kLeastSide;
+    if (!first && !last) continue;
+    if (found != nullptr) return nullptr;
+    found = parameter;
+  }
+  return found;
+}
+
+// The model with that axis: a picture is one of a batch of one.
+std::shared_ptr<const Model> with_batch_axis(const Model& model) {
+  std::unique_ptr<Graph> graph = model.graph().clone();
+  Node* const picture = picture_without_batch(*graph);
+  const NodeOutput& stated = picture->outputs[0];
+  Shape shape = stated.shape;
+  shape.insert(shape.begin(), 1);
+  Insertion insertion(*graph, picture, picture->name);
+  const Edge batch = insertion.parameter(stated.type, shape);
+  batch.node->outputs[0].names = stated.names;
+  graph->parameters.pop_back();  // it takes the place of the picture
+  std::replace(graph->parameters.begin(), graph->parameters.end(), picture, batch.node);
+  graph->replace_uses({picture, 0}, insertion.op("Squeeze", 1, {batch, insertion.ints({0})}));
+  graph->remove_dead();
+  return std::make_shared<ReadModel>(model, std::move(graph));
+}
+
 }  // namespace
 
 std::shared_ptr<const Model> Model::with_picture(const std::shared_ptr<const Model>& model) {
+  if (picture_without_batch(model->graph()) != nullptr) return with_batch_axis(*model);
   if (conversion_of_planes(model->graph()) == nullptr) return model;
   std::unique_ptr<Graph> graph = model->graph().clone();
   Node* const conversion = conversion_of_planes(*graph);

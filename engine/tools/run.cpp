@@ -91,7 +91,9 @@ void run(const Arguments& arguments) {
 
   if (folder) make_folders(*folder);
   for (size_t i = 0; i < compiled->outputs().size(); ++i) {
-    const Tensor& output = request->output(i);
+    // Devices may compute in other floats than those that the model states.
+    const bool half = model->outputs()[i].type == ElementType::f16;
+    const Tensor output = half ? request->output(i).convert(ElementType::f16) : request->output(i);
     if (folder)
       write_npy((std::filesystem::path(*folder) / (std::to_string(i) + ".npy")).string(), output);
     std::cout << i << " " << safe_line(compiled->outputs()[i].name) << " " << name_of(output.type())

@@ -273,7 +273,7 @@ void ObjectRules::keep_wanted(std::vector<PartResult>& parts, const std::vector<
   if (filters())
     for (PartResult& part : parts)
       std::erase_if(part.results.detections, [&](const Detection& detection) {
-        // What was found of the region itself is no object of this network.
+        // A result about the region itself is no object of this network.
         if (part.region && detection.subject != Subject::found) return false;
         return !is_wanted(detection, part.placement, visible, labels, settings.threshold);
       });

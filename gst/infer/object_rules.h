@@ -28,7 +28,7 @@ class ObjectRules {
   // The regions that lie outside of the picture, as they were written.
   std::vector<std::string> regions_outside(const Rect& visible) const;
   bool has_tiles() const { return tiles_.has_value(); }
-  // What the network gets of a region on the buffer: with its margin and in the wanted shape, as far as
+  // The part of the picture that the network gets for a region: with its margin and in the wanted shape, as far as
   // it lies in the picture. pixel_aspect: width of a pixel over its height.
   Rect around(const Rect& region, const Rect& visible, double pixel_aspect) const;
 

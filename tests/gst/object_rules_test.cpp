@@ -145,7 +145,7 @@ TEST(ObjectRules, RegionsGrowByTheirMarginAndBecomeSquare) {
   expect_rect(square.around(region, visible, 1), 300, 175, 100, 100);
   // Pixels twice as wide as high.
   expect_rect(square.around(region, visible, 2), 300, 125, 100, 200);
-  // What lies outside of the picture is left out.
+  // A part outside of the picture is left out.
   expect_rect(square.around({100, 60, 40, 20}, visible, 1), 100, 50, 40, 40);
   for (const char* text : {"x", "-0.1", "0.1,0.2,0.3", "11"})
     EXPECT_THROW(ObjectRules(with([&](Settings& s) { s.region_margin = text; })), Error) << text;

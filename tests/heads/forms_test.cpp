@@ -219,7 +219,7 @@ TEST(Forms, PointsMayBePixelsWhereBoxesAreShares) {
   EXPECT_FLOAT_EQ(results.detections[0].keypoints[3].y, 40);
 }
 
-// What speaks against a reading is said beside it, and does not make it another one.
+// A doubt about a reading is said beside it, and does not make it another one.
 TEST(Forms, DoubtIsSaidWithTheReading) {
   Case c(112, 112);
   c.add("out", {1, 196}, std::vector<float>(196, 0.5f));

@@ -119,7 +119,7 @@ void FrameTracker::update(Kind& kind, const FrameView& frame, const TrackSetting
   const std::vector<uint64_t> ids = kind.tracker.update(seconds, objects);
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] == 0) {
-      if (objects[i].confidence < settings.high_threshold) ++unsure_;
+      if (objects[i].confidence < start_threshold(settings.high_threshold)) ++unsure_;
       continue;
     }
     const RegionView& region = frame.regions[regions[i]];

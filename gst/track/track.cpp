@@ -51,11 +51,11 @@ const std::vector<Property<TrackSettings>>& properties() {
   using clinfer::flag, clinfer::kControllable, clinfer::kPlaying, clinfer::number, clinfer::text;
   using S = TrackSettings;
   static const auto& rows = *new std::vector<Property<S>>{
-      number<&S::high_threshold>(
-          "high-threshold", "High threshold",
-          "Least confidence of an object that may start a track (lower it for networks that "
-          "are less sure)",
-          0, 1, kControllable),
+      number<&S::high_threshold>("high-threshold", "High threshold",
+                                 "Least confidence of a sure object; one that starts a track needs "
+                                 "0.1 more (lower it for networks that "
+                                 "are less sure)",
+                                 0, 1, kControllable),
       number<&S::low_threshold>("low-threshold", "Low threshold",
                                 "Least confidence of an object that may continue a track (to use "
                                 "it, set the threshold of clinfer as low)",
@@ -146,10 +146,11 @@ void track(GstBaseTransform* transform, GstBuffer* buffer) {
   constexpr uint64_t kMany = 100;
   if (state.tracker.ids() == 0 && state.tracker.unsure() >= kMany &&
       !std::exchange(state.warned, true))
-    GST_ELEMENT_WARNING(transform, STREAM, FORMAT,
-                        ("no object gets an id: the confidence of all is below high-threshold (%g)",
-                         settings.high_threshold),
-                        ("lower high-threshold to the threshold of the network before"));
+    GST_ELEMENT_WARNING(
+        transform, STREAM, FORMAT,
+        ("no object gets an id: the confidence of all is below high-threshold (%g) + 0.1",
+         settings.high_threshold),
+        ("lower high-threshold to the threshold of the network before"));
 }
 
 GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {

@@ -22,9 +22,10 @@ constexpr double kFarthest = 9.49;
 // The camera's motion is told from so many objects, each overlapping its prediction by this much.
 constexpr size_t kLeastForCamera = 4;
 constexpr double kCameraOverlap = 0.3;
-constexpr double kCertain = 3;   // units for which a prediction is good
-constexpr float kAlone = 1;      // costs as much as a pair that has nothing in common
-constexpr double kMemory = 0.9;  // of the look
+constexpr double kLeastPan = 0.02;  // of the objects' height; less is noise of their boxes
+constexpr double kCertain = 3;      // units for which a prediction is good
+constexpr float kAlone = 1;         // costs as much as a pair that has nothing in common
+constexpr double kMemory = 0.9;     // of the look
 
 bool is_sound(const Observation& object) {
   const Box& box = object.box;
@@ -174,7 +175,7 @@ void Tracker::pair_up(Pairing& pairing, IsWanted&& is_wanted, bool high, Cost&& 
 // Where the camera moves, all objects are elsewhere than expected, and by the same way: the median of
 // those that are found again without doubt. The others, hidden ones as well, are moved with them.
 void Tracker::follow_camera(Pairing& pairing) {
-  std::vector<double> right, down;
+  std::vector<double> right, down, heights;
   for (size_t t = 0; t < tracks_.size(); ++t) {
     if (tracks_[t].missed > 0) continue;
     const Box& expected = pairing.predicted[t];
@@ -187,6 +188,7 @@ void Tracker::follow_camera(Pairing& pairing) {
     }
     if (found == nullptr) continue;
     right.push_back((found->x_min + found->x_max - expected.x_min - expected.x_max) / 2);
+    heights.push_back(expected.height());
     down.push_back((found->y_min + found->y_max - expected.y_min - expected.y_max) / 2);
   }
   if (right.size() < kLeastForCamera) return;
@@ -196,6 +198,7 @@ void Tracker::follow_camera(Pairing& pairing) {
     return *middle;
   };
   const double x = median(right), y = median(down);
+  if (std::hypot(x, y) < kLeastPan * median(heights)) return;
   for (size_t t = 0; t < tracks_.size(); ++t) {
     tracks_[t].motion.move(x, y);
     pairing.predicted[t] = tracks_[t].motion.box();
@@ -287,7 +290,8 @@ std::vector<uint64_t> Tracker::update(double seconds, std::span<const Observatio
   }
   forget();
   for (size_t o = 0; o < objects.size(); ++o) {
-    if (pairing.taken[o] || objects[o].confidence < settings_.high_threshold) continue;
+    if (pairing.taken[o] || objects[o].confidence < start_threshold(settings_.high_threshold))
+      continue;
     Track& track = tracks_.emplace_back();
     track.motion = Motion(objects[o].box);
     track.observed = objects[o].box;

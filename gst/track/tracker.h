@@ -3,6 +3,7 @@
 // where that is known. Plain C++: boxes in, ids out.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -14,14 +15,18 @@
 namespace clinfer {
 
 struct TrackerSettings {
-  double high_threshold = 0.6;  // least confidence of an object that may start a track
-  double low_threshold = 0.1;   // least confidence of an object that may continue one
-  unsigned min_hits = 2;        // frames on which an object must be seen before it gets an id
+  double high_threshold = 0.55;  // least confidence of an object that is sure
+  double low_threshold = 0.1;    // least confidence of an object that may continue one
+  unsigned min_hits = 2;         // frames on which an object must be seen before it gets an id
   // Seconds that an object may be out of sight and keep its id, if it was looked for meanwhile.
   double lost_time = 2;
   // Least cosine of two embeddings of one object; 0: embeddings are not used.
   double appearance_threshold = 0.5;
 };
+
+// Least confidence of an object that starts a track: 0.1 above high_threshold, since what was never seen
+// before is more often nothing.
+inline double start_threshold(double high_threshold) { return std::min(high_threshold + 0.1, 1.0); }
 
 struct Observation {
   Box box;

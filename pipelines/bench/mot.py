@@ -9,7 +9,7 @@ The data are not part of this project; both are clones of repositories on GitHub
               trained on the first halves; det_results/mot20 are those of a network that saw MOT20
   TRUTH       GerardMaggiolino/Deep-OC-SORT (commit 6bb51d0): results/gt has the second halves of MOT17's and MOT20's training
               sequences, numbered from 1
-Scores: HOTA, IDF1 and MOTA in percent over all sequences, and identity switches. MOT20-01 is for choosing, MOT17 for reporting.
+Scores: HOTA, IDF1 and MOTA in percent over all sequences, and identity switches. The docs page says by which of them the parameters were chosen.
 """
 import argparse
 import configparser

@@ -173,14 +173,13 @@ PersistentKernel make_persistent(
         cases += " case " + number + ": entry_" + function.kernel_name +
                  "(b0, b1, b2, list + at, from, to); break;";
       else
-        cases += " case " + number + ": for (int g = item / " + size + " * all + me; (item < " +
-                 std::to_string(teams * team) + ") & (g < groups); g += all * " +
-                 std::to_string(teams) + ") { entry_" + function.kernel_name +
-                 "(b0, b1, b2, list + at, g, item % " + size + ", item / " + size +
-                 ", shared + item / " + size + " * " + std::to_string(own) + "); " +
-                 // The next work-group must not write where slower work-items of this one read.
-                 (own != 0 ? "pk_barrier_team(item / " + size + ", " + size + "); " : "") +
-                 "} break;";
+        cases +=
+            " case " + number + ": for (int g = item / " + size + " * all + me; (item < " +
+            std::to_string(teams * team) + ") & (g < groups); g += all * " + std::to_string(teams) +
+            ") { entry_" + function.kernel_name + "(b0, b1, b2, list + at, g, item % " + size +
+            ", item / " + size + ", shared + item / " + size + " * " + std::to_string(own) + "); " +
+            // The next work-group must not write where slower work-items of this one read.
+            (own != 0 ? "pk_barrier_team(item / " + size + ", " + size + "); " : "") + "} break;";
     }
 
     std::array<size_t, 3> groups{};
@@ -205,8 +204,7 @@ PersistentKernel make_persistent(
       throw std::logic_error("the list of a persistent kernel is not as its arguments are");
     ++count;
   }
-  if (shares_work(traits))
-    result.launch_counters = round_up(std::max<size_t>(count, 1), kCounters);
+  if (shares_work(traits)) result.launch_counters = round_up(std::max<size_t>(count, 1), kCounters);
   result.barriers = count && !single ? static_cast<unsigned>(count - 1) : 0;
 
   std::string text =

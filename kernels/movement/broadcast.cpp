@@ -2,8 +2,8 @@
 // of a single element.
 #include <algorithm>
 
-#include "kernels/shape_util.h"
 #include "kernels/movement/strided_copy.h"
+#include "kernels/shape_util.h"
 
 namespace clinfer {
 

@@ -36,7 +36,8 @@ std::vector<float> floats_of(const GstStructure* tensor) {
   gint precision = 0;
   GVariant* data = nullptr;
   std::vector<float> values;
-  if (!gst_structure_get(tensor, "precision", G_TYPE_INT, &precision, "data_buffer", G_TYPE_VARIANT, &data, nullptr))
+  if (!gst_structure_get(tensor, "precision", G_TYPE_INT, &precision, "data_buffer", G_TYPE_VARIANT,
+                         &data, nullptr))
     return values;
   if (precision == 10) {
     values.resize(g_variant_get_size(data) / sizeof(float));
@@ -53,17 +54,20 @@ void show_tensor(const GstStructure* tensor) {
   for (const guint dimension : dimensions_of(tensor)) std::printf(" %u", dimension);
   std::printf(" ]:");
   const std::vector<float> values = floats_of(tensor);
-  for (size_t i = 0; i < values.size() && i < 4; ++i) std::printf(" %g", static_cast<double>(values[i]));
+  for (size_t i = 0; i < values.size() && i < 4; ++i)
+    std::printf(" %g", static_cast<double>(values[i]));
   std::printf("%s\n", values.size() > 4 ? " ..." : "");
 }
 
 GstPadProbeReturn on_frame(GstPad*, GstPadProbeInfo* info, gpointer) {
-  GstCustomMeta* meta = gst_buffer_get_custom_meta(GST_PAD_PROBE_INFO_BUFFER(info), "ClinferResult");
+  GstCustomMeta* meta =
+      gst_buffer_get_custom_meta(GST_PAD_PROBE_INFO_BUFFER(info), "ClinferResult");
   if (meta == nullptr) return GST_PAD_PROBE_OK;
   const GstStructure* result = gst_custom_meta_get_structure(meta);
   // Of the whole frame, by each element that it passed, then of each region of it.
   for (const char* part : {"inferences", "regions"})
-    for_each_item(result, part, [](const GstStructure* said) { for_each_item(said, "parameters", show_tensor); });
+    for_each_item(result, part,
+                  [](const GstStructure* said) { for_each_item(said, "parameters", show_tensor); });
   return GST_PAD_PROBE_OK;
 }
 
@@ -72,16 +76,20 @@ GstPadProbeReturn on_frame(GstPad*, GstPadProbeInfo* info, gpointer) {
 int main(int argc, char** argv) {
   gst_init(&argc, &argv);
   if (argc != 2) {
-    std::fprintf(stderr, "usage: %s 'SOURCE ! clinfer model=M.xml post-process=none ! SINK name=sink'\n", argv[0]);
+    std::fprintf(stderr,
+                 "usage: %s 'SOURCE ! clinfer model=M.xml post-process=none ! SINK name=sink'\n",
+                 argv[0]);
     return 2;
   }
   GError* error = nullptr;
-  const std::unique_ptr<GstElement, decltype(&gst_object_unref)> pipeline(gst_parse_launch(argv[1], &error),
-                                                                          gst_object_unref);
-  GstElement* sink =
-      pipeline != nullptr && GST_IS_BIN(pipeline.get()) ? gst_bin_get_by_name(GST_BIN(pipeline.get()), "sink") : nullptr;
+  const std::unique_ptr<GstElement, decltype(&gst_object_unref)> pipeline(
+      gst_parse_launch(argv[1], &error), gst_object_unref);
+  GstElement* sink = pipeline != nullptr && GST_IS_BIN(pipeline.get())
+                         ? gst_bin_get_by_name(GST_BIN(pipeline.get()), "sink")
+                         : nullptr;
   if (error != nullptr || sink == nullptr) {
-    std::fprintf(stderr, "%s\n", error != nullptr ? error->message : "the line has no element with name=sink");
+    std::fprintf(stderr, "%s\n",
+                 error != nullptr ? error->message : "the line has no element with name=sink");
     return 2;
   }
   GstPad* pad = gst_element_get_static_pad(sink, "sink");
@@ -90,8 +98,8 @@ int main(int argc, char** argv) {
   gst_object_unref(sink);
   gst_element_set_state(pipeline.get(), GST_STATE_PLAYING);
   GstBus* bus = gst_element_get_bus(pipeline.get());
-  GstMessage* message = gst_bus_timed_pop_filtered(bus, GST_CLOCK_TIME_NONE,
-                                                   static_cast<GstMessageType>(GST_MESSAGE_EOS | GST_MESSAGE_ERROR));
+  GstMessage* message = gst_bus_timed_pop_filtered(
+      bus, GST_CLOCK_TIME_NONE, static_cast<GstMessageType>(GST_MESSAGE_EOS | GST_MESSAGE_ERROR));
   const bool failed = GST_MESSAGE_TYPE(message) == GST_MESSAGE_ERROR;
   if (failed) {
     gst_message_parse_error(message, &error, nullptr);

@@ -378,14 +378,13 @@ TEST(Persistent, WorkGroupsOfATeamTakeTurnsWithItsLocalMemory) {
     const KernelSpec spec = launch_of(team, shared);
     const std::vector<const KernelSpec*> launches{&spec, &spec};
     size_t count = 0;
-    const std::string text =
-        ocl::make_persistent(
-            launches,
-            [](size_t, const Argument&) {
-              return ocl::ArgumentPlace{0, 0};
-            },
-            gpu(), count)
-            .program.text;
+    const std::string text = ocl::make_persistent(
+                                 launches,
+                                 [](size_t, const Argument&) {
+                                   return ocl::ArgumentPlace{0, 0};
+                                 },
+                                 gpu(), count)
+                                 .program.text;
     const size_t call = text.find(") { entry_");
     EXPECT_NE(call, std::string::npos);
     const std::string loop = text.substr(call, text.find("} break;", call) - call);

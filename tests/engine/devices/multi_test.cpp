@@ -208,7 +208,8 @@ TEST_F(Multi, CountersAndFrameMemoryAreThoseOfTheDevices) {
 
 TEST_F(Multi, SurfacesAreNotImported) {
   const auto compiled = compile("MULTI:CPU.0,CPU.1");
-  EXPECT_TRUE(says(compiled->import_problem(MemoryHandle::dmabuf), "several devices read frames from system memory"));
+  EXPECT_TRUE(says(compiled->import_problem(MemoryHandle::dmabuf),
+                   "several devices read frames from system memory"));
   EXPECT_THROW(compiled->import_surface(1), Error);
   EXPECT_THROW(compiled->import_memory(MemoryHandle::dmabuf, 1, 1), Error);
 }

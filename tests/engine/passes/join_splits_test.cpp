@@ -15,7 +15,8 @@ size_t inputs_left(const std::string& joined, const std::string& axis) {
     y = Convolution-1(x, v) strides=1,1 dilations=1,1 pads_begin=0,0 pads_end=0,0
     a, b = Split-1(y, channels) num_splits=2
     c = Convolution-1(b, w) strides=1,1 dilations=1,1 pads_begin=0,0 pads_end=0,0
-    z = Concat-1()" + joined + ") axis=" + axis + R"(
+    z = Concat-1()" + joined +
+                                    ") axis=" + axis + R"(
     result z
   )");
   test::expect_same_values(*graph, "join_splits");

@@ -7,8 +7,8 @@
 #include <random>
 #include <set>
 
-#include "tests/kernels/op_runner.h"
 #include "engine/ocl/device.h"
+#include "tests/kernels/op_runner.h"
 #include "tests/kernels/op_test.h"
 #include "tuning/op_key.h"
 #include "tuning/tuner.h"

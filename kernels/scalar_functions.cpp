@@ -13,12 +13,12 @@ namespace clinfer {
 
 namespace {
 
-float nearest_level(float x, float, float last) {
-  return std::min(std::max(std::nearbyint(x), 0.f), last);
+float nearest_level(float x, float low, float high) {
+  return std::min(std::max(std::nearbyint(x), low), high);
 }
-constexpr const char* kNearestLevel = "round_even(fmin(fmax(x, 0.0f), BETA))";
 
-// f(x), with x rounded as given; the OpenCL text is the same formula for float or floatN.
+// f(x), with x rounded as given; the OpenCL text is the same formula for float or floatN. Of what is
+// no number comes none (at_least() and at_most() of functions.cl keep it); only bytes have no such value.
 constexpr UnaryFunction kUnary[] = {
     {"abs", [](float x, float, float) { return std::fabs(x); }, "fabs(x)"},
     {"acos", [](float x, float, float) { return std::acos(x); }, "acos(x)"},
@@ -30,11 +30,11 @@ constexpr UnaryFunction kUnary[] = {
     {"ceiling", [](float x, float, float) { return std::ceil(x); }, "ceil(x)"},
     // min(max(x, alpha), beta)
     {"clamp", [](float x, float a, float b) { return std::min(std::max(x, a), b); },
-     "fmin(fmax(x, ALPHA), BETA)"},
+     "at_most(at_least(x, ALPHA), BETA)"},
     {"cos", [](float x, float, float) { return std::cos(x); }, "cos(x)"},
     {"cosh", [](float x, float, float) { return std::cosh(x); }, "cosh(x)"},
     {"elu", [](float x, float a, float) { return x > 0 ? x : a * std::expm1(x); },
-     "fmax(x, 0.0f) + ALPHA * gate_expm1(fmin(x, 0.0f))"},
+     "at_least(x, 0.0f) + ALPHA * gate_expm1(at_most(x, 0.0f))"},
     {"erf", [](float x, float, float) { return std::erf(x); }, "gate_erf(x)"},
     {"exp", [](float x, float, float) { return std::exp(x); }, "exp(x)"},
     {"floor", [](float x, float, float) { return std::floor(x); }, "floor(x)"},
@@ -47,9 +47,9 @@ constexpr UnaryFunction kUnary[] = {
      "0.5f * x * (1.0f + gate_tanh(0.79788456f * (x + 0.044715f * x * x * x)))"},
     {"hard_sigmoid",
      [](float x, float a, float b) { return std::min(std::max(a * x + b, 0.f), 1.f); },
-     "fmin(fmax(ALPHA * x + BETA, 0.0f), 1.0f)"},
+     "at_most(at_least(ALPHA * x + BETA, 0.0f), 1.0f)"},
     {"hsigmoid", [](float x, float, float) { return std::min(std::max(x + 3, 0.f), 6.f) / 6; },
-     "fmin(fmax(x + 3.0f, 0.0f), 6.0f) * (1.0f / 6.0f)"},
+     "at_most(at_least(x + 3.0f, 0.0f), 6.0f) * (1.0f / 6.0f)"},
     {"hswish", [](float x, float, float) { return x * std::min(std::max(x + 3, 0.f), 6.f) / 6; },
      "x * fmin(fmax(x + 3.0f, 0.0f), 6.0f) * (1.0f / 6.0f)"},
     // alpha * x + beta
@@ -61,16 +61,19 @@ constexpr UnaryFunction kUnary[] = {
      "x * (exp(fmin(x, 20.0f)) * (exp(fmin(x, 20.0f)) + 2.0f)) / "
      "(exp(fmin(x, 20.0f)) * (exp(fmin(x, 20.0f)) + 2.0f) + 2.0f)"},
     {"negative", [](float x, float, float) { return -x; }, "-x"},
-    {"relu", [](float x, float, float) { return std::max(x, 0.f); }, "fmax(x, 0.0f)"},
+    {"relu", [](float x, float, float) { return std::max(x, 0.f); }, "at_least(x, 0.0f)"},
     {"round_even", [](float x, float, float) { return std::nearbyint(x); }, "rint(x)"},
     {"round_away", [](float x, float, float) { return std::round(x); }, "round(x)"},
     // beta * (x > 0 ? x : alpha * (exp(x) - 1))
     {"selu", [](float x, float a, float b) { return b * (x > 0 ? x : a * std::expm1(x)); },
-     "BETA * (fmax(x, 0.0f) + ALPHA * gate_expm1(fmin(x, 0.0f)))"},
+     "BETA * (at_least(x, 0.0f) + ALPHA * gate_expm1(at_most(x, 0.0f)))"},
     {"sigmoid", [](float x, float, float) { return 1 / (1 + std::exp(-x)); },
      "gate_quotient(1.0f, 1.0f + gate_exp(-x))"},
-    {"sign", [](float x, float, float) { return static_cast<float>((x > 0) - (x < 0)); },
-     "sign(x)"},
+    {"sign",
+     [](float x, float, float) {
+       return std::isnan(x) ? x : static_cast<float>((x > 0) - (x < 0));
+     },
+     "x != x ? x : sign(x)"},
     {"sin", [](float x, float, float) { return std::sin(x); }, "sin(x)"},
     {"sinh", [](float x, float, float) { return std::sinh(x); }, "sinh(x)"},
     {"soft_plus",
@@ -83,10 +86,12 @@ constexpr UnaryFunction kUnary[] = {
     {"swish", [](float x, float a, float) { return x / (1 + std::exp(-a * x)); },
      "gate_quotient(x, 1.0f + gate_exp(-ALPHA * x))"},
     {"square", [](float x, float, float) { return x * x; }, "x * x"},
-    // the nearest integer in 0..beta (< 2^22), as quantised values are stored
-    {"to_byte", nearest_level, kNearestLevel},
-    // the nearest integer in 0..beta, as a float
-    {"to_level", nearest_level, kNearestLevel},
+    // the nearest integer in alpha..beta (of less than 2^22) less alpha, as bytes are stored
+    {"to_byte",
+     [](float x, float a, float b) { return std::isnan(x) ? 0 : nearest_level(x, a, b) - a; },
+     "round_even(fmin(fmax(x, ALPHA), BETA)) - ALPHA"},
+    // the nearest integer in alpha..beta, as a float
+    {"to_level", nearest_level, "round_even(at_most(at_least(x, ALPHA), BETA))"},
     {"tan", [](float x, float, float) { return std::tan(x); }, "tan(x)"},
     {"tanh", [](float x, float, float) { return std::tanh(x); }, "gate_tanh(x)"},
 };
@@ -96,11 +101,10 @@ constexpr BinaryFunction kBinary[] = {
     {"subtract", [](float x, float y) { return x - y; }, "x - y"},
     {"multiply", [](float x, float y) { return x * y; }, "x * y"},
     {"divide", [](float x, float y) { return x / y; }, "x / y"},
-    {"maximum", [](float x, float y) { return std::max(x, y); }, "fmax(x, y)"},
-    {"minimum", [](float x, float y) { return std::min(x, y); }, "fmin(x, y)"},
+    {"maximum", [](float x, float y) { return x < y || std::isnan(y) ? y : x; }, "larger(x, y)"},
+    {"minimum", [](float x, float y) { return x > y || std::isnan(y) ? y : x; }, "smaller(x, y)"},
     {"power", [](float x, float y) { return std::pow(x, y); }, "pow(x, y)"},
-    {"prelu", [](float x, float y) { return x > 0 ? x : x * y; },
-     "fmax(x, 0.0f) + y * fmin(x, 0.0f)"},
+    {"prelu", [](float x, float y) { return x > 0 ? x : x * y; }, "x < 0.0f ? x * y : x"},
     {"squared_difference", [](float x, float y) { return (x - y) * (x - y); }, "(x - y) * (x - y)"},
     {"floor_mod", [](float x, float y) { return x - y * std::floor(x / y); },
      "x - y * floor(x / y)"},

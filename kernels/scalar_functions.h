@@ -8,8 +8,8 @@
 namespace clinfer {
 
 // The OpenCL expression computes in float. x and y are the operands; ALPHA and BETA are the
-// parameters, inserted as exact float literals. Expressions must be valid for float and floatN (use
-// select(), not ?:).
+// parameters, inserted as exact float literals. Expressions must be valid for float and floatN:
+// conditions are comparisons of x or y.
 struct UnaryFunction {
   std::string_view name;
   float (*apply)(float x, float alpha, float beta);

@@ -39,7 +39,7 @@ class Pooling final : public Operation {
     const std::vector<float> ones(static_cast<size_t>(s.taps()), 1.f);
     work.for_each(s.batch * s.in_channels, [&](int64_t plane) {
       float* to = planes.out + plane * planes.out_size;
-      const float outside = maximum ? std::numeric_limits<float>::lowest() : 0.f;
+      const float outside = maximum ? -std::numeric_limits<float>::infinity() : 0.f;
       for_window_rows(s, planes.in + plane * planes.in_size, outside,
                       [&](int64_t row, std::span<const float* const> rows) {
                         const auto taps = static_cast<int64_t>(rows.size());

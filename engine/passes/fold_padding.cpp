@@ -158,7 +158,7 @@ void quantize_before(Graph& graph, Node* node) {
     limits[i] = limit->to_floats()[0];
   }
   const float zero = fake_quantize(0, limits[0], limits[1], limits[2], limits[3],
-                                   static_cast<float>(node->attributes.get_int("levels")));
+                                   static_cast<float>(node->attributes.get_int("levels")), 0);
   if (std::fabs(zero) > 1e-6f * std::fabs(limits[3] - limits[2])) return;
   std::vector<Edge> inputs = node->inputs;
   inputs[0] = pad.inputs[0];

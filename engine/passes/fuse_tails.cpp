@@ -74,7 +74,8 @@ void shorten(Node& node, Constants& made) {
   const Shape scale_shape = constant(node.tail[factor])->shape();
   float low = 0, high = 0;  // the widest limits of all channels
   for (size_t c = 0; c < scale.size(); ++c) {
-    const float from = -shift[c] / scale[c], to = (node.tail.back().beta - shift[c]) / scale[c];
+    const float from = (node.tail.back().alpha - shift[c]) / scale[c],
+                to = (node.tail.back().beta - shift[c]) / scale[c];
     low = c == 0 ? from : std::min(low, from);
     high = c == 0 ? to : std::max(high, to);
   }

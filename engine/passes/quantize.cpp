@@ -12,6 +12,7 @@
 
 #include "engine/graph/insertion.h"
 #include "engine/passes/passes.h"
+#include "kernels/elementwise/elementwise.h"
 
 namespace clinfer {
 
@@ -28,11 +29,12 @@ struct Grid {
   bool same(const Grid& other) const { return zero == other.zero && close(step, other.step); }
 };
 
-// A FakeQuantize whose result is a grid of bytes: byte = round(x * scale + shift) in 0..levels-1.
+// A FakeQuantize whose result is a grid of bytes: byte = round(x * scale + shift) - lowest in
+// 0..levels-1.
 struct ByteRange {
   Grid grid;
   std::vector<float> scale, shift;  // as many as steps
-  int64_t levels = 256;
+  int64_t levels = 256, lowest = 0;
 };
 
 // The one value of a constant, or its values per channel of a tensor of `shape`; nothing where it
@@ -80,6 +82,13 @@ std::optional<ByteRange> byte_range(const Node& node) {
     const float whole = std::nearbyint(zero);
     if (std::fabs(zero - whole) > kOnGrid || whole < 0 || whole > last) return {};
     range.grid.zero.push_back(whole);
+  }
+  const auto stated = static_cast<float>(node.attributes.get_float(kQuantizationStep, 0));
+  if (stated > 0) {  // of one step: halves are rounded before the zero point is added
+    if (channels != 1) return {};
+    range.scale = {1 / stated};
+    range.shift = {0};
+    range.lowest = -static_cast<int64_t>(range.grid.zero[0]);
   }
   return range;
 }
@@ -133,8 +142,8 @@ class Quantizer {
     Edge floats;  // the value of the Dequantize, computed without bytes
   };
   using Output = std::pair<const Node*, int>;
-  // Floats, levels, scale and shift of a Quantize.
-  using QuantizedKey = std::tuple<Output, int64_t, std::vector<float>, std::vector<float>>;
+  // Floats, levels, lowest, scale and shift of a Quantize.
+  using QuantizedKey = std::tuple<Output, int64_t, int64_t, std::vector<float>, std::vector<float>>;
 
   static QuantizedKey key_of(const Edge& floats, const ByteRange& range) {
     const auto once_if_equal = [](std::vector<float> values) {
@@ -143,6 +152,7 @@ class Quantizer {
     };
     return {{floats.node, floats.port},
             range.levels,
+            range.lowest,
             once_if_equal(range.scale),
             once_if_equal(range.shift)};
   }
@@ -181,7 +191,8 @@ class Quantizer {
       bool keeps = true;
       for (size_t c = 0; c < range->scale.size(); ++c)
         keeps &= std::fabs(from->grid.step[c] * range->scale[c] - 1) < 1e-5f &&
-                 std::fabs(range->shift[c] - from->grid.zero[c]) < kOnGrid;
+                 std::fabs(range->shift[c] - static_cast<float>(range->lowest) -
+                           from->grid.zero[c]) < kOnGrid;
       // It is quantised like this already.
       if (keeps) return stand_in({node, 0}, node->inputs[0].node->inputs[0], range->grid, next);
     }
@@ -194,8 +205,8 @@ class Quantizer {
 
   // Bytes made of `floats`. Maxima that nothing else reads are computed from the bytes instead.
   Edge quantized(Edge floats, const ByteRange& range, const std::string& name, const Node* next) {
-    const bool no_shift =
-        std::all_of(range.shift.begin(), range.shift.end(), [](float s) { return s == 0; });
+    const bool no_shift = range.lowest == 0 && std::all_of(range.shift.begin(), range.shift.end(),
+                                                           [](float s) { return s == 0; });
     std::vector<const Node*> pools;  // from the last one on
     for (; graph_.use_count(floats) == 1; floats = floats.node->inputs[0]) {
       const Node& producer = *floats.node;
@@ -205,11 +216,13 @@ class Quantizer {
         break;
     }
     const size_t rank = floats.node->shape(floats.port).size();
+    Insertion::AttributeTexts attributes{{"levels", std::to_string(range.levels)}};
+    if (range.lowest != 0) attributes["lowest"] = std::to_string(range.lowest);
     Edge bytes =
         Insertion(graph_, next, name)
             .op("Quantize", 1,
                 {floats, numbers(next, range.scale, rank), numbers(next, range.shift, rank)},
-                {{"levels", std::to_string(range.levels)}});
+                attributes);
     quantized_[key_of(floats, range)] = bytes;
     for (; !pools.empty(); pools.pop_back()) {
       Node trial = *pools.back();

@@ -11,6 +11,7 @@
 
 #include "engine/graph/insertion.h"
 #include "engine/passes/passes.h"
+#include "kernels/elementwise/elementwise.h"
 
 namespace clinfer {
 
@@ -98,9 +99,11 @@ void scale(Graph& graph, Node* node) {
   auto limits = limits_of(*node);
   if (!limits) return;
   const float last = static_cast<float>(node->attributes.get_int("levels") - 1);
+  const float stated = static_cast<float>(node->attributes.get_float(kQuantizationStep, 0));
   std::vector<float> factor, step;
   for (size_t k = 0; k < limits->values[0].size(); ++k) {
-    factor.push_back(last / (limits->values[in_high][k] - limits->values[in_low][k]));
+    factor.push_back(stated > 0 ? 1 / stated
+                                : last / (limits->values[in_high][k] - limits->values[in_low][k]));
     step.push_back((limits->values[out_high][k] - limits->values[out_low][k]) / last);
     for (const float f : {factor.back(), step.back()})
       if (!std::isfinite(f) || f <= 0 || !std::isfinite(1 / f)) return;
@@ -133,6 +136,7 @@ void scale(Graph& graph, Node* node) {
   if (weights_in_front(graph, node->inputs[0])) {
     node->inputs.set(0, multiplied(graph, node, node->inputs[0], factor, limits->shape));
     set(in_low, factor);
+    if (stated > 0) node->attributes.set(kQuantizationStep, "1");
   }
 }
 

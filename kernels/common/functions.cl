@@ -1,3 +1,11 @@
+// The larger (smaller) of x and a limit; x where that is no number, which fmax() and fmin() would
+// drop. For float and floatN, with limits of the same type or float.
+#define at_least(x, low) ((x) < (low) ? (low) : (x))
+#define at_most(x, high) ((x) > (high) ? (high) : (x))
+// The larger (smaller) of two numbers of one type; the one that is no number.
+#define larger(x, y) (((x) < (y)) | ((y) != (y)) ? (y) : (x))
+#define smaller(x, y) (((x) > (y)) | ((y) != (y)) ? (y) : (x))
+
 // The nearest integer, the even one of two, of |x| < 2^22.
 // PoCL's rint() is a dozen instructions, NVIDIA's GPUs have an eighth of the units for it.
 #if defined(ON_CPU) || defined(__NV_CL_C_VERSION)
@@ -17,7 +25,7 @@
 // (erf(3.92) rounds to 1); PoCL's own erf and tanh are loops over the elements.
 #define DEFINE_GATE_EXP(F, I)                                           \
   inline F __attribute__((overloadable)) split_exp(F x, F* power) {     \
-    x = fmin(fmax(x, (F)-87.0f), (F)87.0f);                             \
+    x = at_most(at_least(x, (F)-87.0f), (F)87.0f);                      \
     const F n = round_even(x * 1.44269504f);                            \
     *power = as_##F((convert_##I(n) + 127) << 23);                      \
     const F r = fma(n, (F)2.12194440e-4f, fma(n, (F)-0.693359375f, x)); \
@@ -43,7 +51,7 @@
     return copysign(y / (y + 2.0f), x);                                 \
   }                                                                     \
   inline F __attribute__((overloadable)) gate_erf(F x) {                \
-    x = fmin(fmax(x, (F)-3.92f), (F)3.92f);                             \
+    x = at_most(at_least(x, (F)-3.92f), (F)3.92f);                      \
     const F s = x * x;                                                  \
     F above = fma((F)1.99242542e-8f, s, (F)-1.95783173e-6f);            \
     above = fma(above, s, (F)1.41849639e-4f);                           \
@@ -55,7 +63,8 @@
     below = fma(below, s, (F)1.14998102e-1f);                           \
     below = fma(below, s, (F)5.10509491e-1f);                           \
     below = fma(below, s, (F)1.0f);                                     \
-    return fmin(fmax(x * above / below, (F)-1.0f), (F)1.0f);            \
+    x *= above / below;                                                 \
+    return at_most(at_least(x, (F)-1.0f), (F)1.0f);                     \
   }
 DEFINE_GATE_EXP(float, int)
 DEFINE_GATE_EXP(float2, int2)
@@ -65,7 +74,7 @@ DEFINE_GATE_EXP(float16, int16)
 #define gate_quotient(x, y) ((x) / (y))
 #endif
 #else
-#define gate_exp(x) native_exp(fmin(fmax(x, -87.0f), 87.0f))
+#define gate_exp(x) native_exp(at_most(at_least(x, -87.0f), 87.0f))
 #define gate_quotient(x, y) ((x)*native_recip(y))
 #define gate_expm1(x) expm1(x)
 #define gate_tanh(x) tanh(x)

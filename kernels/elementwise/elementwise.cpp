@@ -26,7 +26,7 @@ enum class Kind {
   convert_like,
   select,
   fake_quantize,
-  quantize,    // x, scale, shift -> byte: round(x * scale + shift) in 0..levels-1
+  quantize,    // x, scale, shift -> byte: round(x * scale + shift) - lowest in 0..levels-1
   dequantize,  // byte, scale, shift -> byte * scale + shift
 };
 
@@ -381,12 +381,13 @@ void evaluate_floats(const ElementFunction& function, const std::vector<Shape>& 
   } else if (function.name == "fake_quantize") {
     each([&](At at) {
       return fake_quantize(in[0][at[0]], in[1][at[1]], in[2][at[2]], in[3][at[3]], in[4][at[4]],
-                           function.alpha);
+                           function.alpha, function.beta);
     });
   } else if (function.name == "quantize") {
     const UnaryFunction* to_byte = find_unary("to_byte");
     each([&](At at) {
-      return to_byte->apply(in[0][at[0]] * in[1][at[1]] + in[2][at[2]], 0, function.beta);
+      return to_byte->apply(in[0][at[0]] * in[1][at[1]] + in[2][at[2]], function.alpha,
+                            function.beta);
     });
   } else if (function.name == "dequantize") {
     each([&](At at) { return in[0][at[0]] * in[1][at[1]] + in[2][at[2]]; });
@@ -453,9 +454,14 @@ void evaluate_elementwise(const OpDesc& desc, std::span<const Tensor> inputs,
 
 // ---- as a tail ---------------------------------------------------------------------------------
 
+float stated_step(const Attributes& attributes) {
+  return static_cast<float>(attributes.get_float(kQuantizationStep, 0));
+}
+
 // x -> round((x - il) / (ih - il) * (levels - 1)) / (levels - 1) * (oh - ol) + ol, with x clamped
 // to the limits, as steps with constants computed per channel (or in the shape of the ranges), so
 // that layers with different ranges share a kernel. Values are clamped as integers.
+// With a stated step: round(x / step) limited, times the output's step.
 TailSteps fake_quantize_tail(const OpDesc& desc) {
   constexpr float kMostLevels = 1 << 22;  // the range in which "to_level" rounds
   Shape shape, aligned[4];
@@ -468,6 +474,7 @@ TailSteps fake_quantize_tail(const OpDesc& desc) {
   }
   const float last = static_cast<float>(desc.attributes.get_int("levels") - 1);
   if (last >= kMostLevels) return {};
+  const float stated = stated_step(desc.attributes);
   std::vector<float> ranges[4], scale, shift, step;
   for (size_t i = 0; i < 4; ++i) {
     Tensor wide = Tensor::allocate(ElementType::f32, shape);
@@ -486,9 +493,16 @@ TailSteps fake_quantize_tail(const OpDesc& desc) {
     if (!(width > 0))
       return {};  // Inverted limits, or a step: only the operation's own kernel handles them.
                   // do
-    scale.push_back(last / width);
-    shift.push_back(-ranges[0][k] * scale.back());
+    scale.push_back(stated > 0 ? 1 / stated : last / width);
+    shift.push_back(stated > 0 ? 0 : -ranges[0][k] * scale.back());
     step.push_back((ranges[3][k] - ranges[2][k]) / last);
+  }
+  // Levels count from 0 with a stated step, else from the lower limit.
+  float lowest = 0;
+  if (stated > 0) {
+    if (ranges[0].size() != 1) return {};
+    lowest = std::nearbyint(ranges[0][0] / stated);
+    ranges[2][0] = 0;
   }
   TailSteps tail;
   int next = static_cast<int>(desc.inputs.size());
@@ -501,7 +515,7 @@ TailSteps fake_quantize_tail(const OpDesc& desc) {
   };
   if (unless(scale, 1)) binary("multiply", scale);
   if (unless(shift, 0)) binary("add", shift);
-  tail.steps.push_back({"to_level", 0, last});
+  tail.steps.push_back({"to_level", lowest, lowest + last});
   if (unless(step, 1)) binary("multiply", step);
   if (unless(ranges[2], 0)) binary("add", ranges[2]);
   return tail;
@@ -512,7 +526,8 @@ TailSteps elementwise_as_tail(const OpDesc& desc, int main) {
   if (entry.kind == Kind::quantize) {
     if (main != 0) return {};
     const ElementFunction function = element_function(desc, desc.constants);
-    return {{{"multiply", 0, 0, 1}, {"add", 0, 0, 2}, {"to_byte", 0, function.beta}}, {}};
+    return {{{"multiply", 0, 0, 1}, {"add", 0, 0, 2}, {"to_byte", function.alpha, function.beta}},
+            {}};
   }
   if (!is_float(desc.outputs[0].type) || !is_float(desc.inputs[main].type)) return {};
   if (entry.kind == Kind::fake_quantize) return main == 0 ? fake_quantize_tail(desc) : TailSteps{};
@@ -577,7 +592,12 @@ bool compare(std::string_view name, float x, float y) {
 }
 
 float fake_quantize(float x, float in_low, float in_high, float out_low, float out_high,
-                    float levels) {
+                    float levels, float step) {
+  if (step > 0) {
+    const float lowest = std::nearbyint(in_low / step), highest = lowest + (levels - 1);
+    return std::min(std::max(std::nearbyint(x / step), lowest), highest) *
+           ((out_high - out_low) / (levels - 1));
+  }
   if (x <= std::min(in_low, in_high)) return out_low;
   if (x > std::max(in_low, in_high)) return out_high;
   return std::nearbyint((x - in_low) / (in_high - in_low) * (levels - 1)) / (levels - 1) *
@@ -592,6 +612,10 @@ ElementFunction element_function(const OpDesc& desc, std::span<const Tensor> val
   if (desc.type == "Clamp") {
     f.alpha = static_cast<float>(attributes.get_float("min"));
     f.beta = static_cast<float>(attributes.get_float("max"));
+    // The largest number of f32 stands for no limit, as converters write it.
+    constexpr float kMost = std::numeric_limits<float>::max();
+    if (f.alpha <= -kMost) f.alpha = -std::numeric_limits<float>::infinity();
+    if (f.beta >= kMost) f.beta = std::numeric_limits<float>::infinity();
     if (const ElementType type = desc.inputs[0].type; !is_float(type)) {
       // The integers between the bounds, limited to those of the type.
       const auto of_type = [&](float bound) {
@@ -629,8 +653,10 @@ ElementFunction element_function(const OpDesc& desc, std::span<const Tensor> val
     f.name = "logical_not";
   } else if (desc.type == "FakeQuantize") {
     f.alpha = static_cast<float>(attributes.get_int("levels"));
+    f.beta = stated_step(attributes);
   } else if (entry.kind == Kind::quantize) {
-    f.beta = static_cast<float>(attributes.get_int("levels") - 1);
+    f.alpha = static_cast<float>(attributes.get_int("lowest", 0));
+    f.beta = f.alpha + static_cast<float>(attributes.get_int("levels") - 1);
   } else if (entry.kind == Kind::convert) {
     if (attributes.get_string("destination_type") == "boolean") f.name = "to_boolean";
   } else if (entry.kind == Kind::convert_like) {

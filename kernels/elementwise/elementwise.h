@@ -14,7 +14,8 @@ namespace clinfer {
 // `name` is one of scalar_functions.h, of the integer table below, or
 //   identity, to_boolean
 //   select         (condition, then, else)
-//   fake_quantize  (x, input low, input high, output low, output high; alpha: levels)
+//   fake_quantize  (x, input low, input high, output low, output high; alpha: levels, beta: the
+//                  stated step of the input, or 0)
 struct ElementFunction {
   std::string name;
   float alpha = 0, beta = 0;
@@ -44,8 +45,14 @@ bool is_comparison(std::string_view name);  // of floats: equal, less ...
 bool compare(std::string_view name, float x, float y);
 std::string_view comparison_sign(std::string_view name);  // "==", "<" ...
 
+// Attribute of a FakeQuantize whose input's limits are whole numbers of steps apart from 0: that
+// step, exactly. Halves are rounded to the even number of steps then, as ONNX's QuantizeLinear does,
+// which adds the zero point later.
+inline constexpr const char* kQuantizationStep = "step";
+
+// `step`: as kQuantizationStep, or 0 where none is stated.
 float fake_quantize(float x, float in_low, float in_high, float out_low, float out_high,
-                    float levels);
+                    float levels, float step);
 
 extern const KernelFamily kElementwiseFamily;
 

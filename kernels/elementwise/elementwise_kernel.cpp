@@ -305,11 +305,17 @@ std::string base_expression(const Program& program) {
   if (f.name == "to_boolean") return "x != 0.0f ? 1.0f : 0.0f";
   if (f.name == "fake_quantize") {
     const std::string last = exact_text(f.alpha - 1);
+    if (f.beta > 0) {
+      const std::string lowest = with_parameters("rint(y / BETA)", 0, f.beta);
+      return "at_most(at_least(rint(x / " + exact_text(f.beta) + "), " + lowest + "), " + lowest +
+             " + " + last + ") * ((z2 - z1) / " + last + ")";
+    }
     return "select(select(rint((x - y) / (z0 - y) * " + last + ") / " + last +
            " * (z2 - z1) + z1, z2, x > fmax(y, z0)), z1, x <= fmin(y, z0))";
   }
   if (f.name == "quantize")
-    return with_parameters("round_even(fmin(fmax(x * y + z0, 0.0f), BETA))", 0, f.beta);
+    return with_parameters("round_even(fmin(fmax(x * y + z0, ALPHA), BETA)) - ALPHA", f.alpha,
+                           f.beta);
   if (f.name == "dequantize") return "x * y + z0";
   if (f.operands == 1) return with_parameters(find_unary(f.name)->opencl, f.alpha, f.beta);
   return std::string(find_binary(f.name)->opencl);

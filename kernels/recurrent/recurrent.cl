@@ -29,7 +29,7 @@ typedef struct {
 #define STATED (KIND == 2 || KIND == 3 ? 2 : GATES)
 
 UNITS FN(gate)(UNITS v, float clip) {
-  return clip > 0 ? fmin(fmax(v, (UNITS)(-clip)), (UNITS)(clip)) : v;
+  return clip > 0 ? at_most(at_least(v, (UNITS)(-clip)), (UNITS)(clip)) : v;
 }
 
 // Adds the products of all states with `count` gates to g. r: the first gate's weights.

@@ -16,7 +16,7 @@ typedef struct {
 #define FIRST (PHASE == 2 ? 2 : 0)
 #define COUNT (PHASE == 0 ? GATES : PHASE == 1 ? 2 : 1)
 
-float FN(gate)(float v, float clip) { return clip > 0 ? fmin(fmax(v, -clip), clip) : v; }
+float FN(gate)(float v, float clip) { return clip > 0 ? at_most(at_least(v, -clip), clip) : v; }
 
 WORK_GROUP(LOCAL, 1, 1)
 KERNEL(OUT(float, gates),

@@ -30,8 +30,8 @@ struct Reduction {
 constexpr Reduction kReductions[] = {
     {"ReduceMean", 1, false, "0.0f", "0", "((a) + (x))", "((a) + (x))", "((a) * scale)"},
     {"ReduceSum", 1, false, "0.0f", "0", "((a) + (x))", "((a) + (x))", "(a)"},
-    {"ReduceMax", 1, false, "-INFINITY", "INT_MIN", "max(a, x)", "max(a, x)", "(a)"},
-    {"ReduceMin", 1, false, "INFINITY", "INT_MAX", "min(a, x)", "min(a, x)", "(a)"},
+    {"ReduceMax", 1, false, "-INFINITY", "INT_MIN", "larger(a, x)", "larger(a, x)", "(a)"},
+    {"ReduceMin", 1, false, "INFINITY", "INT_MAX", "smaller(a, x)", "smaller(a, x)", "(a)"},
     {"ReduceProd", 1, false, "1.0f", "1", "((a) * (x))", "((a) * (x))", "(a)"},
     {"ReduceL1", 4, false, "0.0f", "0", "((a) + fabs(x))", "((a) + (x))", "(a)"},
     {"ReduceL2", 4, false, "0.0f", "0", "((a) + (x) * (x))", "((a) + (x))", "sqrt(a)"},
@@ -82,8 +82,8 @@ Shape output_steps(const TensorDesc& out, const std::vector<bool>& reduced) {
 }
 
 double combine(const std::string& type, double acc, double x) {
-  if (type == "ReduceMax") return std::max(acc, x);
-  if (type == "ReduceMin") return std::min(acc, x);
+  if (type == "ReduceMax") return acc < x || std::isnan(x) ? x : acc;
+  if (type == "ReduceMin") return acc > x || std::isnan(x) ? x : acc;
   if (type == "ReduceProd") return acc * x;
   if (type == "ReduceL1") return acc + std::fabs(x);
   if (type == "ReduceL2") return acc + x * x;

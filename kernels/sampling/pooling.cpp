@@ -113,7 +113,8 @@ std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
   return outputs;
 }
 
-// Averages are summed in double; of equal maxima the first one is chosen.
+// Averages are summed in double; of equal maxima the first one is chosen. What is no number is the
+// maximum.
 void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   const PoolShape s = resolve_pooling(desc.type, desc.attributes, inputs[0].shape());
   const std::vector<float> data = inputs[0].to_floats();
@@ -126,7 +127,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
       for (int64_t y = 0; y < s.out[1]; ++y)
         for (int64_t x = 0; x < s.out[2]; ++x) {
           double sum = 0;
-          float largest = std::numeric_limits<float>::lowest();
+          float largest = -std::numeric_limits<float>::infinity();
           int64_t inside = 0, counted = 0, at = 0;
           for (int64_t kz = 0; kz < s.kernel[0]; ++kz)
             for (int64_t ky = 0; ky < s.kernel[1]; ++ky)
@@ -140,7 +141,8 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
                 const int64_t position = nc * plane + (iz * s.in[1] + iy) * s.in[2] + ix;
                 const float value = data[position];
                 sum += value;
-                if (value > largest || inside == 0) largest = value, at = position;
+                const bool first_nan = std::isnan(value) && !std::isnan(largest);
+                if (value > largest || inside == 0 || first_nan) largest = value, at = position;
                 ++inside;
               }
           if (s.mode == kMaximum) {

@@ -20,7 +20,7 @@ KERNEL(IN(T, in), OUT(OUT_T, out),
 #include "kernels/common/element_position.cl"
   const int iz0 = z * a.sd - a.pd, iy0 = y * a.sh - a.ph, ix0 = x * a.sw - a.pw;
   __global const T* const from = AT(in) + n * a.in_n + c * a.in_c;
-  float result = MODE == 0 ? -MAXFLOAT : 0.0f;
+  float result = MODE == 0 ? -INFINITY : 0.0f;
   int inside = 0, counted = 0, at = 0;
   for (int kz = 0; kz < a.kd; ++kz) {
     const int iz = iz0 + kz * a.dd;
@@ -32,7 +32,7 @@ KERNEL(IN(T, in), OUT(OUT_T, out),
         if (iz < 0 || iz >= a.id || iy < 0 || iy >= a.ih || ix < 0 || ix >= a.iw) continue;
         const float value = LOADV(T, 1, from + iz * a.in_d + iy * a.in_h + ix * a.in_w);
 #if MODE == 0
-        if (value > result || inside == 0) {
+        if (value > result || inside == 0 || (value != value && result == result)) {
           result = value;
           at = (iz * a.ih + iy) * a.iw + ix;
         }

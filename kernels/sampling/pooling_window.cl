@@ -10,8 +10,8 @@ int FN(last)(int start, int step, int taps, int size) {
 }
 
 #if MODE == 0
-#define START -MAXFLOAT
-#define ACCUMULATE(acc, v) acc = fmax(acc, v)
+#define START -INFINITY
+#define ACCUMULATE(acc, v) acc = larger(acc, v)
 #else
 #define START 0.0f
 #define ACCUMULATE(acc, v) acc += v

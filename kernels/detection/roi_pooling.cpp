@@ -7,6 +7,7 @@
 #include "kernels/arguments.h"
 #include "kernels/base/work_limit.h"
 #include "kernels/item_kernel.h"
+#include "kernels/movement/index_range.h"
 #include "kernels/shape_util.h"
 #include "kernels/storage.h"
 
@@ -429,6 +430,7 @@ std::vector<ValueInfo> infer_align(const ShapeContext& context) {
       context.inputs[2].shape != Shape{context.inputs[1].shape[0]})
     fail_model("regions " + to_string(context.inputs[1].shape) + " and image numbers " +
                to_string(context.inputs[2].shape) + " do not fit");
+  check_range(context.inputs[2], 0, context.inputs[0].shape[0] - 1, "the number of an image");
   const Align a = read_align(context.attributes, context.opset);
   return {grid(context, context.inputs[0].shape[1], a.height, a.width)};
 }

@@ -1,11 +1,13 @@
 // Gather, GatherElements and GatherND: select elements of the data by a tensor of indices. They
 // share one kernel, in which each output dimension steps through the data, the indices or both. An
-// index below 0 counts from the end; one out of range gives 0.
+// index below 0 counts from the end; one out of range gives 0 (index_range.h), constants included in
+// Gather, as OpenVINO defines it.
 #include <algorithm>
 #include <cstring>
 #include <limits>
 
 #include "kernels/arguments.h"
+#include "kernels/movement/index_range.h"
 #include "kernels/movement/strided_copy.h"
 #include "kernels/shape_util.h"
 
@@ -99,6 +101,7 @@ std::vector<ValueInfo> infer_elements(const ShapeContext& context) {
   if (!fits)
     fail_model("data " + to_string(data.shape) + " and indices " + to_string(indices.shape) +
                " may differ along the axis only");
+  check_indices(indices, data.shape[axis]);
   return {{data.type, indices.shape}};
 }
 
@@ -136,6 +139,7 @@ std::vector<ValueInfo> infer_nd(const ShapeContext& context) {
   const ValueInfo &data = context.inputs[0], &indices = context.inputs[1];
   check_index_type(indices);
   const auto [batch, tuple] = nd_shape(context.attributes, data.shape, indices.shape);
+  check_index_lists(indices, std::span(data.shape).subspan(batch, tuple));
   Shape out(indices.shape.begin(), indices.shape.end() - 1);
   out.insert(out.end(), data.shape.begin() + static_cast<int64_t>(batch + tuple), data.shape.end());
   checked_count(out);

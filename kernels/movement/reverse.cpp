@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/expand.h"
+#include "kernels/movement/index_range.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -78,6 +79,7 @@ std::vector<ValueInfo> infer_sequence(const ShapeContext& context) {
   if (context.inputs[1].shape != Shape{in.shape[axes.batch]})
     fail_model("the lengths have the shape " + to_string(context.inputs[1].shape) + " for " +
                to_string(in.shape));
+  check_range(context.inputs[1], 0, in.shape[axes.sequence], "a length");
   return {{in.type, in.shape}};
 }
 

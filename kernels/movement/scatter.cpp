@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "kernels/expand.h"
+#include "kernels/movement/index_range.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -30,14 +31,10 @@ std::string three(const ShapeContext& context) {
          to_string(context.inputs[1].shape) + ", updates " + to_string(context.inputs[2].shape);
 }
 
-// Checks that an index of untrusted data is in 0..size-1.
-int64_t checked_index(int64_t index, int64_t size) {
+// An index counted from the begin; below 0: out of range, where nothing is written.
+int64_t place_of(int64_t index, int64_t size) {
   const int64_t wrapped = index < 0 ? index + size : index;
-  if (wrapped < 0 || wrapped >= size)
-    throw Error(ErrorCode::bad_argument, "index " + std::to_string(index) +
-                                             " is out of range for a dimension of " +
-                                             std::to_string(size));
-  return wrapped;
+  return wrapped < size ? wrapped : -1;
 }
 
 // Replaces the rows of `data` along the axis that `targets` (in range) lists by the rows of
@@ -91,6 +88,7 @@ std::vector<ValueInfo> infer_update(const ShapeContext& context) {
   expected.insert(expected.end(), data.shape.begin() + static_cast<int64_t>(axis) + 1,
                   data.shape.end());
   if (updates != expected) fail_model("shapes do not fit: " + three(context));
+  check_indices(context.inputs[1], data.shape[axis]);
   return {{data.type, data.shape}};
 }
 
@@ -108,8 +106,9 @@ void evaluate_update(const OpDesc&, std::span<const Tensor> inputs, std::span<Te
   auto* to = static_cast<std::byte*>(outputs[0].raw_mutable());
   for (size_t o = 0; o < outer; ++o)
     for (size_t i = 0; i < indices.size(); ++i) {
-      const auto at = static_cast<size_t>(checked_index(indices[i], shape[axis]));
-      std::memcpy(to + (o * static_cast<size_t>(shape[axis]) + at) * inner,
+      const int64_t at = place_of(indices[i], shape[axis]);
+      if (at < 0) continue;
+      std::memcpy(to + (o * static_cast<size_t>(shape[axis]) + static_cast<size_t>(at)) * inner,
                   from + (o * indices.size() + i) * inner, inner);
     }
 }
@@ -119,7 +118,7 @@ void expand_update(Expansion& x) {
   const size_t axis = checked_axis(one_int(x.info(3).value, "the axis"), shape.size(), "axis");
   if (!can_be_picked(x, shape[axis])) return;
   std::vector<int64_t> targets = x.info(1).value.to_ints();
-  for (int64_t& target : targets) target = checked_index(target, shape[axis]);
+  for (int64_t& target : targets) target = place_of(target, shape[axis]);
   Shape rows = shape;
   rows[axis] = static_cast<int64_t>(targets.size());
   x.outputs = {replaced_rows(x, 0, x.reshape(2, rows), axis, targets)};
@@ -173,19 +172,21 @@ std::vector<ValueInfo> infer_elements(const ShapeContext& context) {
   for (size_t d = 0; fits && d < indices.size(); ++d)
     fits = d == axis || indices[d] <= data.shape[d];
   if (!fits) fail_model("shapes do not fit: " + three(context));
+  check_indices(context.inputs[1], data.shape[axis]);
   reduction_of(context.attributes, context.opset, 12);
   return {{data.type, data.shape}};
 }
 
-// The target of each update, in elements of the data.
+// The target of each update, in elements of the data; below 0: none.
 std::vector<int64_t> element_targets(const Tensor& indices, const Shape& shape, size_t axis) {
   const Shape strides = row_major_strides(shape);
   std::vector<int64_t> targets;
   Shape index(shape.size(), 0);
   for (const int64_t value : indices.to_ints()) {
-    int64_t at = checked_index(value, shape[axis]) * strides[axis];
+    const int64_t place = place_of(value, shape[axis]);
+    int64_t at = place * strides[axis];
     for (size_t d = 0; d < shape.size(); ++d) at += d == axis ? 0 : index[d] * strides[d];
-    targets.push_back(at);
+    targets.push_back(place < 0 ? -1 : at);
     next_index(index, indices.shape());
   }
   return targets;
@@ -206,6 +207,7 @@ void evaluate_elements(const OpDesc& desc, std::span<const Tensor> inputs,
     T* to = outputs[0].mutable_data<T>();
     std::map<int64_t, int64_t> met;  // number of values in each target, for reductions that need it
     for (size_t i = 0; i < targets.size(); ++i) {
+      if (targets[i] < 0) continue;
       T& value = to[targets[i]];
       const bool first = reduction != Reduction::none && met[targets[i]]++ == 0;
       value =
@@ -248,19 +250,25 @@ std::vector<ValueInfo> infer_nd(const ShapeContext& context) {
     fits = updates == expected;
   }
   if (!fits) fail_model("shapes do not fit: " + three(context));
+  check_index_lists(context.inputs[1],
+                    std::span(data.shape).first(static_cast<size_t>(indices.back())));
   if (reduction_of(context.attributes, context.opset, 15) == Reduction::mean)
     fail_model("reduction \"mean\"");
   return {{data.type, data.shape}};
 }
 
-// The target of each update, in rows: the parts of the data after the indexed dimensions.
+// The target of each update, in rows: the parts of the data after the indexed dimensions. Below 0:
+// none.
 std::vector<int64_t> row_targets(const Tensor& indices, const Shape& shape) {
   const auto tuple = static_cast<size_t>(indices.shape().back());
   const std::vector<int64_t> values = indices.to_ints();
   std::vector<int64_t> targets;
   for (size_t i = 0; i < values.size(); i += tuple) {
     int64_t at = 0;
-    for (size_t k = 0; k < tuple; ++k) at = at * shape[k] + checked_index(values[i + k], shape[k]);
+    for (size_t k = 0; k < tuple && at >= 0; ++k) {
+      const int64_t place = place_of(values[i + k], shape[k]);
+      at = place < 0 ? -1 : at * shape[k] + place;
+    }
     targets.push_back(at);
   }
   return targets;
@@ -277,6 +285,10 @@ void evaluate_nd(const OpDesc& desc, std::span<const Tensor> inputs, std::span<T
     using T = decltype(zero);
     const T* updates = inputs[2].data<T>();
     for (const int64_t target : targets) {
+      if (target < 0) {
+        updates += part;
+        continue;
+      }
       T* to = outputs[0].mutable_data<T>() + target * part;
       for (int64_t e = 0; e < part; ++e) to[e] = combined(reduction, to[e], *updates++);
     }

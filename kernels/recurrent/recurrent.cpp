@@ -9,6 +9,7 @@
 #include "kernels/arguments.h"
 #include "kernels/base/work_limit.h"
 #include "kernels/item_kernel.h"
+#include "kernels/movement/index_range.h"
 #include "kernels/scalar_functions.h"
 #include "kernels/shape_util.h"
 #include "kernels/storage.h"
@@ -265,6 +266,7 @@ std::vector<ValueInfo> infer_sequence(const ShapeContext& context) {
   const Shape state{x[0], directions, s.hidden}, all{x[0], directions, x[1], s.hidden};
   for (size_t i = 1; i + 1 < first; ++i) expect(context, i, state, "a state");
   expect(context, first - 1, {x[0]}, "the lengths");
+  check_range(context.inputs[first - 1], 0, x[1], "a length");
   expect(context, first, {directions, s.gates() * s.hidden, x[2]}, "W");
   expect(context, first + 1, {directions, s.gates() * s.hidden, s.hidden}, "R");
   expect(context, first + 2, {directions, s.bias_rows() * s.hidden}, "B");

@@ -3,6 +3,7 @@
 
 #include "engine/graph/evaluate.h"
 #include "engine/graph/graph.h"
+#include "kernels/recurrent/loop.h"
 
 namespace clinfer {
 
@@ -27,6 +28,7 @@ GraphBody::GraphBody(std::unique_ptr<const Graph> graph) : graph_(std::move(grap
 }
 
 std::unique_ptr<Graph> GraphBody::instance(std::span<const ValueInfo> parameters) const {
+  IterationLimit::take(graph_->nodes().size());
   auto graph = graph_->clone();
   for (size_t i = 0; i < graph->parameters.size(); ++i) {
     Node* node = graph->parameters[i];

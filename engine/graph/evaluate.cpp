@@ -2,6 +2,7 @@
 #include "engine/graph/evaluate.h"
 
 #include <algorithm>
+#include <string_view>
 #include <unordered_map>
 
 #include "kernels/base/host_type.h"
@@ -32,6 +33,29 @@ size_t bytes_to_evaluate(const Node& node, std::span<const Tensor> inputs) {
   return bytes_of_outputs(node) +
          bytes_of_steps(*node.def, {node.type, node.opset, node.attributes, infos,
                                     own_outputs(node), node.bodies});
+}
+
+double work_to_evaluate(const Node& node, std::span<const Tensor> inputs) {
+  double work = 0;
+  for (const NodeOutput& output : node.outputs) work += static_cast<double>(count(output.shape));
+  // Each number of a product is a sum over a row of one factor; of a convolution, over the weights of
+  // a channel.
+  double each = 1;
+  if (inputs.size() > 1 && (node.is("MatMul") || node.is("Einsum") || node.is("Inverse") ||
+                            std::string_view(node.type).find("Convolution") != std::string::npos)) {
+    const Tensor& factor = inputs[node.is("MatMul") || node.is("Einsum") ? 0 : 1];
+    each =
+        static_cast<double>(factor.elements()) /
+        static_cast<double>(factor.shape().empty() ? 1 : std::max<int64_t>(factor.shape()[0], 1));
+    const Shape& shape = factor.shape();
+    if (node.is("MatMul") && !shape.empty())
+      each = static_cast<double>(node.attributes.get_bool("transpose_a", false) && shape.size() > 1
+                                     ? shape[shape.size() - 2]
+                                     : shape.back());
+  }
+  work *= each;
+  for (const Tensor& input : inputs) work += static_cast<double>(input.elements());
+  return work;
 }
 
 std::vector<Tensor> evaluate_node(const Node& node, std::span<const Tensor> inputs,

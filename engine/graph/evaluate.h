@@ -21,6 +21,9 @@ std::vector<Tensor> evaluate_node(const Node& node, std::span<const Tensor> inpu
 // Bytes of host memory that evaluate_node() takes for the outputs and, where the operation is a
 // combination of others, for what these give. Shapes are to be inferred before.
 size_t bytes_to_evaluate(const Node& node, std::span<const Tensor> inputs);
+// About how many multiplications evaluate_node() takes; those of bodies count by themselves
+// (IterationLimit).
+double work_to_evaluate(const Node& node, std::span<const Tensor> inputs);
 
 // Types and shapes of the inputs of the operation itself, and the values of those that are
 // Constants.

@@ -202,6 +202,7 @@ std::vector<Tensor> Inference::values_of(const Node& node) {
     throw Error(ErrorCode::unsupported, "computing a shape would take " + std::to_string(bytes) +
                                             " bytes of the host's memory; the most is " +
                                             std::to_string(kMostShapeBytes));
+  IterationLimit::count(work_to_evaluate(node, inputs) / IterationLimit::kOfANode);
   return evaluate_node(node, inputs);
 }
 

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <limits>
 
+#include "kernels/recurrent/loop.h"
+
 namespace clinfer {
 
 namespace {
@@ -57,6 +59,7 @@ void GraphWriter::count_node() {
   if (++nodes_ > kMostNodes)
     throw Error(ErrorCode::unsupported,
                 "the model would have more than " + std::to_string(kMostNodes) + " operations");
+  IterationLimit::count(1);
 }
 
 Insertion GraphWriter::at_end(const std::string& name) {

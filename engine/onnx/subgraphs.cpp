@@ -52,7 +52,7 @@ bool note_changes(GraphWriter& body, std::span<const Edge> states, std::span<con
       changed = true;
     }
   }
-  if (changed) IterationLimit(IterationLimit::kToInferShapes).take(body.graph().nodes().size());
+  if (changed) IterationLimit::take(body.graph().nodes().size());
   return changed;
 }
 
@@ -164,6 +164,15 @@ void GraphReader::read_loop(OnnxNode& node) {
   }
 }
 
+// The engine takes a number below 0 as no limit, which ONNX says by no number; below 0 are none.
+static Edge trips_of(OnnxNode& node) {
+  if (!node.has(0)) return node.constant(scalar(ElementType::i64, -1));
+  const auto known = node.known_ints(node.in(0));
+  if (known && known->size() == 1)
+    return known->front() < 0 ? node.constant(scalar(ElementType::i64, 0)) : node.in(0);
+  return node.op("Maximum", 1, {node.in(0), node.number_like(node.in(0), 0)});
+}
+
 // Body: iteration, condition, states -> condition, states, what is put together.
 void GraphReader::read_loop_as_operation(OnnxNode& node) {
   std::vector<Inference::Knowledge> known;
@@ -180,7 +189,7 @@ bool GraphReader::read_loop_with(OnnxNode& node, std::vector<Inference::Knowledg
     bad_node("its body has fewer outputs than states");
   const size_t parts = static_cast<size_t>(graph.output_size()) - states - 1;
   if (node.output_count() > states + parts) bad_node("has more outputs than its body");
-  const Edge trips = node.has(0) ? node.in(0) : node.constant(scalar(ElementType::i64, -1));
+  const Edge trips = trips_of(node);
   const Edge go_on = node.has(1) ? node.in(1) : node.constant(scalar(ElementType::boolean, 1));
   std::vector<Edge> inputs{trips, go_on};
 

@@ -1,6 +1,7 @@
 // Computes values that do not depend on the network's inputs when the model is loaded (prior boxes,
-// ShapeOf chains, converted weights). Values that would take far more memory than the model are
-// left to the device: a few bytes of a file can ask for a broadcast to gigabytes.
+// ShapeOf chains, converted weights). Values that would take far more memory or work than the model's
+// size explains are left to the device: a few bytes of a file can ask for a broadcast to gigabytes, or
+// for a chain of products.
 #include <algorithm>
 #include <unordered_set>
 
@@ -16,6 +17,8 @@ namespace {
 // Limit for all values computed here: kMostGrowth times the bytes of the model's constants, plus
 // kFreeBytes.
 constexpr size_t kMostGrowth = 8, kFreeBytes = size_t{64} << 20;
+// The same for the multiplications: some are left for models without large constants.
+constexpr double kMostWork = 32, kFreeWork = 1 << 28;
 
 size_t bytes_of_constants(const Graph& graph) {
   size_t bytes = 0;
@@ -33,8 +36,14 @@ Tensor value_of(const Edge& edge) {
                                     : Tensor();
 }
 
-// The node's outputs, if its inputs determine them; `left` bytes are free for them.
-std::vector<Tensor> known_values(const Node& node, size_t& left) {
+// What is free for the values that are computed.
+struct Budget {
+  size_t bytes;
+  double work;  // multiplications
+};
+
+// The node's outputs, if its inputs determine them, and `left` is enough for them.
+std::vector<Tensor> known_values(const Node& node, Budget& left) {
   if (!node.def || !node.def->evaluate || node.inputs.empty()) return {};
   if (node.is("ShapeOf")) return {shape_value(node)};
   std::vector<Tensor> inputs;
@@ -43,8 +52,10 @@ std::vector<Tensor> known_values(const Node& node, size_t& left) {
     if (inputs.back().empty()) return {};
   }
   try {
-    if (bytes_to_evaluate(node, inputs) > left) return {};
-    left -= bytes_of_outputs(node);
+    const double work = work_to_evaluate(node, inputs);
+    if (bytes_to_evaluate(node, inputs) > left.bytes || work > left.work) return {};
+    left.bytes -= bytes_of_outputs(node);
+    left.work -= work;
     return evaluate_node(node, inputs);
   } catch (const Error& error) {
     if (!node.bodies.empty() && IterationLimit::passed()) return {};  // left to each inference
@@ -55,7 +66,8 @@ std::vector<Tensor> known_values(const Node& node, size_t& left) {
 }  // namespace
 
 void fold_constants(Graph& graph, const PassContext&) {
-  size_t left = kMostGrowth * bytes_of_constants(graph) + kFreeBytes;
+  const size_t bytes = bytes_of_constants(graph);
+  Budget left{kMostGrowth * bytes + kFreeBytes, kMostWork * static_cast<double>(bytes) + kFreeWork};
   IterationLimit limit(IterationLimit::kToSimplify);
   std::unordered_set<const Node*> dependent;
   for (Node* node : nodes_of(graph)) {

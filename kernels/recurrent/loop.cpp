@@ -18,6 +18,8 @@ constexpr const char* kHostReason =
 constexpr int64_t kMostIterations = 1 << 15;
 // The maximum number of iterations that are counted by following them.
 constexpr int64_t kMostCounted = 256;
+// What is more passes every limit, and a limit can be passed often.
+constexpr double kMostAtOnce = 1 << 30;
 
 thread_local IterationLimit* outermost = nullptr;
 
@@ -318,7 +320,6 @@ void evaluate_loop(const OpDesc& desc, std::span<const Tensor> inputs, std::span
   std::vector<std::vector<Tensor>> parts(body.outputs.size());
   IterationLimit limit(IterationLimit::kAtInference);
   for (int64_t i = 0; i < count && go_on; ++i) {
-    limit.take(body.node_count());
     WorkLimit::may_go_on();
     for (const Body::Port& port : body.inputs) {
       if (!port.sliced) continue;
@@ -503,12 +504,15 @@ IterationLimit::~IterationLimit() {
   if (outermost == this) outermost = nullptr;
 }
 
-void IterationLimit::take(size_t nodes) {
-  IterationLimit& all = *outermost;
-  all.left_ -= static_cast<int64_t>(nodes) + kOfAnIteration;
-  if (all.left_ < 0)
-    fail_unsupported("loops go through more than " + std::to_string(all.most_) +
-                     " layers here, each counted as often as its loop runs");
+void IterationLimit::take(size_t nodes) { count(static_cast<double>(nodes) + kOfAnIteration); }
+
+void IterationLimit::count(double nodes) {
+  if (!outermost) return;
+  outermost->left_ -= static_cast<int64_t>(std::min(nodes, kMostAtOnce));
+  if (outermost->left_ >= 0) return;
+  fail_unsupported("the model goes through more than " + std::to_string(outermost->most_) +
+                   " layers here: those of loops and functions count as often as they are run or "
+                   "written out, constants by the work to compute them");
 }
 
 bool IterationLimit::passed() { return outermost && outermost->left_ < 0; }
@@ -558,7 +562,6 @@ void follow_iterations(const Body& body, std::span<const ValueInfo> inputs,
   std::vector<ValueInfo> parameters = first_parameters(body, inputs), results;
   IterationLimit limit(IterationLimit::kToInferShapes);
   for (int64_t i = 0;; ++i) {
-    limit.take(body.node_count());
     enter(body, inputs, i, parameters);
     if (!infer(parameters, results)) return;
     advance(body, results, parameters);

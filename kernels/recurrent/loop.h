@@ -8,14 +8,16 @@
 
 namespace clinfer {
 
-// Limits the number of nodes that loops on this thread may process during the lifetime of an
-// object, including nested loops: each may have few iterations, but together they can take
-// arbitrarily long. Nested objects use the limit of the outermost one.
+// Limits the number of nodes that this thread may process during the lifetime of an object: those of
+// loops, nested ones included, each as often as it is gone through, those that functions and bodies
+// are written out to, and, by their work, those whose values are computed when a model is loaded. A
+// few bytes of a file can ask for any number of them. Nested objects use the limit of the outermost
+// one.
 class IterationLimit {
  public:
   // Past kToInferShapes the model is rejected; past kToSimplify a loop is not unrolled or folded,
   // and runs as a loop; past kAtInference the inference fails.
-  static constexpr int64_t kToInferShapes = int64_t{1} << 21, kToSimplify = int64_t{1} << 19,
+  static constexpr int64_t kToInferShapes = int64_t{1} << 19, kToSimplify = int64_t{1} << 19,
                            kAtInference = int64_t{1} << 24;
 
   explicit IterationLimit(int64_t nodes);
@@ -23,8 +25,12 @@ class IterationLimit {
   IterationLimit(const IterationLimit&) = delete;
   IterationLimit& operator=(const IterationLimit&) = delete;
 
-  // Counts one more iteration of a body of `nodes` nodes. Throws Error{unsupported} past the limit.
-  void take(size_t nodes);
+  // Counts one more copy of a body of `nodes` nodes, which an iteration, or the inference of its
+  // shapes, goes through. Throws Error{unsupported} past the limit; without one nothing.
+  static void take(size_t nodes);
+  // Counts nodes written, or the work of values computed: this many multiplications count as a node.
+  static constexpr double kOfANode = 1024;
+  static void count(double nodes);
   // True if the current limit has been exceeded: a failed operation would fail again.
   static bool passed();
 

@@ -561,12 +561,15 @@ IrModel read_ir(const std::string& xml_path, const InputShapes& wanted,
                 const CustomLayers* custom) {
   const std::string text = read_text_file(xml_path);
   const auto open_weights = [&] {
-    const std::string path = weights_path(xml_path);
+    const std::filesystem::path path = weights_path(xml_path);
     try {
-      return open_file(path);
+      file_beside(xml_path, path.filename().string());
+      return open_file(path.string());
     } catch (const Error& error) {
-      throw Error(error.code(), std::string("its weights are needed beside it: ") + error.what(),
-                  error.place());
+      throw Error(
+          error.code(),
+          "its weights are needed beside it, in " + printable(path.string()) + ": " + error.what(),
+          error.place());
     }
   };
   return read(text, open_weights, xml_path, wanted, custom);

@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <memory>
 
 #include "kernels/base/error.h"
@@ -80,6 +82,27 @@ std::string read_text_file(const std::string& path) {
   std::string text(file.size(), '\0');
   text.resize(file.read(0, text.data(), text.size()));
   return text;
+}
+
+std::string file_beside(const std::string& model, const std::string& name) {
+  namespace fs = std::filesystem;
+  const fs::path relative(name);
+  if (name.empty() || name.find('\0') != std::string::npos || relative.is_absolute() ||
+      std::find(relative.begin(), relative.end(), "..") != relative.end())
+    throw Error(ErrorCode::bad_model, "not a file in the model's folder");
+  const fs::path folder = fs::absolute(model).parent_path();
+  std::error_code problem, no_link;
+  const fs::path file = fs::canonical(folder / relative, problem);
+  if (problem)
+    throw Error(ErrorCode::not_found, "is needed beside the model: " + problem.message());
+  for (const fs::path& from : {folder, fs::canonical(model, no_link).parent_path()}) {
+    const fs::path allowed = fs::canonical(from, no_link);
+    if (no_link) continue;
+    if (std::mismatch(allowed.begin(), allowed.end(), file.begin(), file.end()).first ==
+        allowed.end())
+      return file.string();
+  }
+  throw Error(ErrorCode::bad_model, "leads out of the model's folder");
 }
 
 }  // namespace clinfer

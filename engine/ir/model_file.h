@@ -23,4 +23,10 @@ struct ByteSource {
 ByteSource open_file(const std::string& path);
 std::string read_text_file(const std::string& path);
 
+// The path of a file that a model needs beside it: `name` counts from the model's folder. Links are
+// followed, and must lead into this folder, or into the one in which the model itself lies when its
+// own links are followed (as caches of models on the hub lay them out). Throws Error{bad_model} for
+// a name or a link that leads elsewhere, Error{not_found} where there is none.
+std::string file_beside(const std::string& model, const std::string& name);
+
 }  // namespace clinfer

@@ -2,7 +2,6 @@
 #include "engine/onnx/onnx_reader.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <set>
 
 #include "engine/ir/input_shapes.h"
@@ -148,9 +147,10 @@ void fill_picture(std::vector<StatedInput>& inputs, const InputShapes& wanted,
 
 class Reader {
  public:
-  Reader(const std::shared_ptr<const onnx::ModelProto>& proto, const std::string& folder,
+  // `path`: as OnnxTensors takes it.
+  Reader(const std::shared_ptr<const onnx::ModelProto>& proto, const std::string& path,
          const CustomLayers* custom)
-      : proto_(*proto), functions_(*proto), tensors_(proto, folder), custom_(custom) {}
+      : proto_(*proto), functions_(*proto), tensors_(proto, path), custom_(custom) {}
 
   OnnxModel read(const InputShapes& wanted) {
     check_opset();
@@ -243,10 +243,10 @@ void make_text_valid(OnnxModel& model) {
   model.rt_info = std::move(info);
 }
 
-OnnxModel read(const ByteSource& file, const std::string& folder, const std::string& where,
+OnnxModel read(const ByteSource& file, const std::string& path, const std::string& where,
                const InputShapes& wanted, const CustomLayers* custom) {
   try {
-    OnnxModel model = Reader(parse_onnx(file), folder, custom).read(wanted);
+    OnnxModel model = Reader(parse_onnx(file), path, custom).read(wanted);
     make_text_valid(model);
     return model;
   } catch (const Error& error) {
@@ -260,8 +260,7 @@ OnnxModel read(const ByteSource& file, const std::string& folder, const std::str
 
 OnnxModel read_onnx(const std::string& path, const InputShapes& wanted,
                     const CustomLayers* custom) {
-  const std::string folder = std::filesystem::path(path).parent_path().string();
-  return read(open_file(path), folder.empty() ? "." : folder, path, wanted, custom);
+  return read(open_file(path), path, path, wanted, custom);
 }
 
 OnnxModel read_onnx(std::span<const std::byte> bytes, const std::string& where,

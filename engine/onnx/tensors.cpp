@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <filesystem>
 
 #include "kernels/base/error.h"
 #include "kernels/shape_util.h"
@@ -185,9 +184,7 @@ Tensor OnnxTensors::convert(const onnx::TensorProto& tensor) {
   }
 }
 
-// The file's name counts from the model's folder, and what it leads to must lie there.
 Tensor OnnxTensors::external(const onnx::TensorProto& tensor, const Shape& shape) {
-  namespace fs = std::filesystem;
   std::string location;
   int64_t offset = 0;
   std::optional<int64_t> length;
@@ -204,21 +201,15 @@ Tensor OnnxTensors::external(const onnx::TensorProto& tensor, const Shape& shape
     if (entry.key() == "length") length = number();
   }
   const std::string named = "external data \"" + printable(location) + "\"";
-  if (folder_.empty()) throw Error(ErrorCode::not_found, named + ": the model is not a file");
-  const fs::path relative(location);
-  if (location.empty() || location.find('\0') != std::string::npos || relative.is_absolute() ||
-      std::find(relative.begin(), relative.end(), "..") != relative.end())
-    bad(named + ": not a file in the model's folder");
-  std::error_code problem;
-  const fs::path folder = fs::canonical(folder_, problem);
-  const fs::path file = problem ? fs::path() : fs::canonical(folder / relative, problem);
-  if (problem)
-    throw Error(ErrorCode::not_found, named + " is needed beside the model: " + problem.message());
-  const auto [inside, end] = std::mismatch(folder.begin(), folder.end(), file.begin(), file.end());
-  if (inside != folder.end()) bad(named + ": leads out of the model's folder");
-  auto found = files_.find(file.string());
-  if (found == files_.end())
-    found = files_.emplace(file.string(), Weights(open_file(file.string()))).first;
+  if (path_.empty()) throw Error(ErrorCode::not_found, named + ": the model is not a file");
+  std::string file;
+  try {
+    file = file_beside(path_, location);
+  } catch (const Error& error) {
+    throw Error(error.code(), named + ": " + error.what(), error.place());
+  }
+  auto found = files_.find(file);
+  if (found == files_.end()) found = files_.emplace(file, Weights(open_file(file))).first;
   const StoredType type = stored_type(tensor.data_type());
   const int64_t bytes = ceil_div(checked_product(count(shape), type.bits), 8);
   StoredType as_stored = type;

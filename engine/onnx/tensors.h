@@ -18,9 +18,9 @@ ElementType onnx_type(int data_type);
 
 class OnnxTensors {
  public:
-  // `folder`: where external data may lie; "" where there is none.
-  OnnxTensors(std::shared_ptr<const onnx::ModelProto> model, std::string folder)
-      : model_(std::move(model)), folder_(std::move(folder)) {}
+  // `path`: of the model, beside which external data may lie; "" where it is no file.
+  OnnxTensors(std::shared_ptr<const onnx::ModelProto> model, std::string path)
+      : model_(std::move(model)), path_(std::move(path)) {}
 
   // `tensor` is part of the model, whose memory the result shares where it can. Throws
   // Error{bad_model, unsupported, not_found}.
@@ -39,7 +39,7 @@ class OnnxTensors {
   Tensor external(const onnx::TensorProto& tensor, const Shape& shape);
 
   std::shared_ptr<const onnx::ModelProto> model_;
-  std::string folder_;
+  std::string path_;
   std::map<const void*, Tensor> read_;
   std::map<std::string, Weights> files_;
   size_t made_ = 0;      // bytes

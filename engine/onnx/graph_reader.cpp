@@ -1,6 +1,7 @@
 // Graphs, functions and bodies to nodes; names to edges.
 #include "engine/onnx/graph_reader.h"
 
+#include "engine/onnx/node_order.h"
 #include "engine/onnx/op_table.h"
 
 namespace clinfer {
@@ -76,7 +77,7 @@ Edge GraphReader::capture(const Edge& from, const std::string& name) {
 
 Edge GraphReader::edge(const std::string& name) {
   const auto found = find(name);
-  if (!found) bad_node("no node before gives the value \"" + printable(name) + "\"");
+  if (!found) bad_node("no node gives the value \"" + printable(name) + "\"");
   return *found;
 }
 
@@ -97,7 +98,7 @@ void GraphReader::read(const onnx::GraphProto& graph) {
   for (const auto& tensor : graph.initializer()) give(tensor.name(), tensor);
   for (const auto& tensor : graph.sparse_initializer()) give(tensor.values().name(), tensor);
   if (custom_) note_shapes(graph);
-  for (const onnx::NodeProto& node : graph.node()) read_node(node);
+  for (const onnx::NodeProto* node : in_order(graph.node())) read_node(*node);
 }
 
 void GraphReader::read_node(const onnx::NodeProto& node) {
@@ -171,7 +172,7 @@ std::vector<Edge> GraphReader::call(const onnx::FunctionProto& function,
       body.define(function.input(i), inputs[static_cast<size_t>(i)]);
     else
       body.absent_.insert(function.input(i));
-  for (const onnx::NodeProto& node : function.node()) body.read_node(node);
+  for (const onnx::NodeProto* node : in_order(function.node())) body.read_node(*node);
   std::vector<Edge> outputs;
   for (const std::string& name : function.output()) outputs.push_back(body.edge(name));
   return outputs;

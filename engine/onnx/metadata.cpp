@@ -49,13 +49,28 @@ std::string dictionary_of(const std::string& lines) {
 }
 
 // Labels as model_info lists them: words without spaces.
-std::string labels_of(const std::string& names) {
+std::string listed(const std::vector<std::string>& names) {
   std::string list;
-  for (std::string label : strings_of(names)) {
+  for (std::string label : names) {
     std::replace(label.begin(), label.end(), ' ', '_');
     list += (list.empty() ? "" : " ") + label;
   }
   return list;
+}
+
+std::string labels_of(const std::string& names) { return listed(strings_of(names)); }
+
+// The names that the model's only ZipMap gives its classes.
+std::string zipped_labels(const onnx::GraphProto& graph) {
+  std::string labels;
+  for (const auto& node : graph.node()) {
+    if (node.op_type() != "ZipMap") continue;
+    if (!labels.empty()) return "";
+    for (const auto& a : node.attribute())
+      if (a.name() == "classlabels_strings")
+        labels = listed({a.strings().begin(), a.strings().end()});
+  }
+  return labels;
 }
 
 }  // namespace
@@ -75,6 +90,8 @@ std::map<std::string, std::string> onnx_info(const onnx::ModelProto& model) {
     say("model_type", "text_recognition");
     say("labels", dictionary_of(value_of(info, "character")));
   }
+  if (const std::string labels = zipped_labels(model.graph()); !labels.empty())
+    say("labels", labels);
   const std::string task = value_of(info, "task"), names = value_of(info, "names");
   if (task.empty() || value_of(info, "stride").empty()) {
     for (const char* key : {"names", "classes", "CLASSES", "class_names", "labels"})

@@ -18,7 +18,8 @@ struct OnnxOp {
   std::string_view domain = {};  // "": ONNX's own
 };
 
-inline constexpr std::string_view kMicrosoft = "com.microsoft", kTensorRt = "TRT";
+inline constexpr std::string_view kMicrosoft = "com.microsoft", kTensorRt = "TRT",
+                                  kLearning = "ai.onnx.ml";
 inline constexpr int kLeastOpset = 1, kMostOpset = 28;  // of ONNX's own domain
 
 // nullptr when unknown. Domain "ai.onnx" is "".
@@ -34,6 +35,10 @@ void onnx_grid_sample_volumes(OnnxNode& n);
 void onnx_roi_align_largest(OnnxNode& n, bool half_pixel);
 void onnx_col2im_any(OnnxNode& n, const std::vector<int64_t>& size,
                      const std::vector<int64_t>& block);
+// ops_reduction.cpp: gives work(value, axis) with all dimensions from the axis on joined into one, in
+// the value's own shape, as Softmax and its kin were before opset 13.
+Edge over_joined(OnnxNode& n, const Edge& x, int64_t axis,
+                 const std::function<Edge(const Edge&, int64_t)>& work);
 // peepholes.cpp
 void onnx_lstm_with_peepholes(OnnxNode& n);
 

@@ -321,6 +321,8 @@ std::vector<OnnxOp> onnx_elementwise_ops() {
       {"Swish", swish},
       {"ThresholdedRelu", thresholded_relu},
       {"Where", where},
+      // Pairs of names and numbers: the numbers as they come. The names are labels (metadata.cpp).
+      {"ZipMap", identity, kLearning},
       {"BiasGelu", biased_gelu, kMicrosoft},
       {"FastGelu", biased_gelu, kMicrosoft},
       {"Gelu", biased_gelu, kMicrosoft},

@@ -5,6 +5,7 @@
 #include "engine/onnx/op_table.h"
 #include "engine/onnx/signs.h"
 #include "kernels/expand.h"
+#include "kernels/movement/index_range.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -75,12 +76,11 @@ void trilu(OnnxNode& n) {
 void gather(OnnxNode& n) {
   const Edge x = n.in(0);
   const int64_t axis = n.axis(n.int_of("axis", 0), n.rank(x));
+  const Tensor known = n.known(n.in(1));
+  if (!n.varies(x, axis)) check_indices({n.type(n.in(1)), known.shape(), known}, n.dim(x, axis));
   // x[i] of a network's values is a view; chains of shapes stay as they are.
-  if (const auto index = n.known_ints(n.in(1));
-      index && n.rank(n.in(1)) == 0 && is_float(n.type(x)) && !n.varies(x, axis)) {
-    const int64_t size = n.dim(x, axis);
-    const int64_t at = index->front() < 0 ? index->front() + size : index->front();
-    if (at < 0 || at >= size) bad_node("the index " + std::to_string(at) + " is out of range");
+  if (!known.empty() && n.rank(n.in(1)) == 0 && is_float(n.type(x)) && !n.varies(x, axis)) {
+    const int64_t index = known.to_ints()[0], at = index < 0 ? index + n.dim(x, axis) : index;
     return n.out(n.squeeze(n.slice(x, axis, at, at + 1), {axis}));
   }
   n.out(n.gather(x, n.in(1), axis));
@@ -103,8 +103,7 @@ Edge wrapped(OnnxNode& n, const Edge& indices, const Edge& numbers) {
 
 void gather_elements(OnnxNode& n) {
   const int64_t axis = n.axis(n.int_of("axis", 0), n.rank(n.in(0)));
-  n.out(n.op("GatherElements", 6, {n.in(0), wrapped(n, n.in(1), n.size_of(n.in(0), axis))},
-             {{"axis", std::to_string(axis)}}));
+  n.out(n.op("GatherElements", 6, {n.in(0), n.in(1)}, {{"axis", std::to_string(axis)}}));
 }
 
 void gather_nd(OnnxNode& n) {
@@ -142,8 +141,7 @@ std::string reduction_of(OnnxNode& n) {
 
 void scatter_elements(OnnxNode& n) {
   const int64_t axis = n.axis(n.int_of("axis", 0), n.rank(n.in(0)));
-  n.out(n.op("ScatterElementsUpdate", 12,
-             {n.in(0), wrapped(n, n.in(1), n.size_of(n.in(0), axis)), n.in(2), n.integer(axis)},
+  n.out(n.op("ScatterElementsUpdate", 12, {n.in(0), n.in(1), n.in(2), n.integer(axis)},
              {{"reduction", reduction_of(n)}, {"use_init_val", "true"}}));
 }
 

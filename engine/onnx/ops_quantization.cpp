@@ -7,6 +7,7 @@
 
 #include "engine/onnx/op_table.h"
 #include "engine/onnx/windows.h"
+#include "kernels/elementwise/elementwise.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -49,7 +50,11 @@ Grid grid_at(OnnxNode& n, size_t scale, size_t zero, int64_t axis = 1) {
 Edge spread(OnnxNode& n, const Edge& e, const Shape& shape, const Grid& grid) {
   const auto rank = static_cast<int64_t>(shape.size());
   if (n.rank(e) == 0) return e;
-  if (grid.block == 0) return n.rank(e) == 1 ? n.along(e, n.axis(grid.axis, rank), rank) : e;
+  if (grid.block == 0) {
+    // One element is for the whole value, and no axis is stated then.
+    if (n.rank(e) == 1) return n.along(e, n.dim(e, 0) == 1 ? 0 : n.axis(grid.axis, rank), rank);
+    return e;
+  }
   const auto at = static_cast<size_t>(n.axis(grid.axis, rank));
   if (n.rank(e) != rank) bad_node("scales of blocks have as many dimensions as the value");
   if (grid.block < 0) bad_node("block_size is below 0");
@@ -64,8 +69,10 @@ Edge spread(OnnxNode& n, const Edge& e, const Shape& shape, const Grid& grid) {
   return joined[at] == shape[at] ? whole : n.slice(whole, static_cast<int64_t>(at), 0, shape[at]);
 }
 
+// One number is the same with and without a dimension.
 bool same_values(const Tensor& a, const Tensor& b) {
-  return !a.empty() && !b.empty() && a.shape() == b.shape() && a.to_floats() == b.to_floats();
+  return !a.empty() && !b.empty() && a.to_floats() == b.to_floats() &&
+         (a.shape() == b.shape() || a.elements() == 1);
 }
 
 bool same_grid(OnnxNode& n, const QuantizedFrom& from, const Grid& grid) {
@@ -74,10 +81,12 @@ bool same_grid(OnnxNode& n, const QuantizedFrom& from, const Grid& grid) {
   return same_values(n.known(from.zero_point), n.known(grid.zero));
 }
 
-// Both in one, where scale and zero point are constant.
+// Both in one, where scale and zero point are constant. No node where a FakeQuantize would round
+// otherwise: QuantizeLinear rounds halves to the even number before it adds the zero point.
 Edge fake_quantized(OnnxNode& n, const QuantizedFrom& from, ElementType type) {
   const Tensor scale = n.known(from.scale);
   std::vector<float> low = scale.to_floats(), high = low;
+  const bool one = low.size() == 1;
   std::vector<float> zero(low.size(), 0.f);
   if (from.zero_point.node) zero = n.known(from.zero_point).to_floats();
   const Range range = range_of(type);
@@ -85,6 +94,7 @@ Edge fake_quantized(OnnxNode& n, const QuantizedFrom& from, ElementType type) {
     const float step = low[i];
     if (!(step > 0) || !std::isfinite(step) || zero.size() != low.size())
       bad_node("a scale is not above 0, or scales and zero points differ in number");
+    if (!one && std::fmod(zero[i], 2.f) != 0) return {};
     low[i] = static_cast<float>((range.low - double{zero[i]}) * double{step});
     high[i] = static_cast<float>((range.high - double{zero[i]}) * double{step});
   }
@@ -94,16 +104,50 @@ Edge fake_quantized(OnnxNode& n, const QuantizedFrom& from, ElementType type) {
                   {{}, {}, from.axis, 0});
   };
   const Edge lowest = limit(low), highest = limit(high);
-  return n.op("FakeQuantize", 1, {from.source, lowest, highest, lowest, highest},
-              {{"levels", "256"}});
+  AttributePairs attributes{{"levels", "256"}};
+  if (one) attributes.emplace_back(kQuantizationStep, text_of(scale.to_floats()));
+  return n.op("FakeQuantize", 1, {from.source, lowest, highest, lowest, highest}, attributes);
+}
+
+// The operation that `node` is, of another value.
+Edge again(OnnxNode& n, const Node& node, const Edge& x) {
+  std::vector<Edge> inputs = node.inputs;
+  inputs[0] = x;
+  AttributePairs attributes;
+  for (const auto& [key, value] : node.attributes.all())
+    attributes.emplace_back(key.c_str(), value);
+  return n.op(node.type, node.opset, std::move(inputs), attributes, node.outputs.size());
+}
+
+// A value of bytes as floats by one FakeQuantize, where a QuantizeLinear of the same scale and zero
+// point made it. Operations that only move bytes, or take the largest, may stand between: they work
+// on the floats then. No node where it is otherwise.
+Edge as_one(OnnxNode& n, const Edge& x, const Grid& grid, int deepest = 8) {
+  const ElementType type = n.type(x);
+  if (grid.block != 0 || (type != ElementType::u8 && type != ElementType::i8)) return {};
+  const bool one = count(n.shape(grid.scale)) == 1;
+  if (const auto from = n.quantized.find({x.node, x.port}); from != n.quantized.end()) {
+    if ((!one && from->second.axis != grid.axis) || !same_grid(n, from->second, grid)) return {};
+    return fake_quantized(n, from->second, type);
+  }
+  if (!one || deepest == 0 || x.node->inputs.empty()) return {};
+  const Node* node = x.node;
+  Edge bytes = node->inputs[0];
+  if (node->is("Convert") && bytes.node->is("MaxPool")) {  // of integers: computed in floats
+    node = bytes.node;
+    if (!node->inputs[0].node->is("Convert")) return {};
+    bytes = node->inputs[0].node->inputs[0];
+  } else if (!node->is("Transpose") && !node->is("Reshape") && !node->is("Squeeze") &&
+             !node->is("Unsqueeze")) {
+    return {};
+  }
+  if (n.type(bytes) != type) return {};
+  const Edge floats = as_one(n, bytes, grid, deepest - 1);
+  return floats.node ? again(n, *node, floats) : Edge{};
 }
 
 Edge dequantized(OnnxNode& n, const Edge& x, const Grid& grid) {
-  const ElementType type = n.type(x);
-  const auto from = n.quantized.find({x.node, x.port});
-  if (from != n.quantized.end() && grid.block == 0 && from->second.axis == grid.axis &&
-      (type == ElementType::u8 || type == ElementType::i8) && same_grid(n, from->second, grid))
-    return fake_quantized(n, from->second, type);
+  if (const Edge both = as_one(n, x, grid); both.node) return both;
   const Shape& shape = n.shape(x);
   Edge y = n.convert(x, ElementType::f32);
   if (grid.zero.node) {
@@ -173,9 +217,22 @@ void dynamic_quantize_linear(OnnxNode& n) {
 
 // ---- operations in integers ---------------------------------------------------------------------
 
+// com.microsoft's forms have the channels last where they say so; channels_first() and
+// as_it_was() turn such a picture, and no other.
+bool has_channels_last(const OnnxNode& n) { return n.int_of("channels_last", 0) != 0; }
+
+Edge channels_first(OnnxNode& n, const Edge& x) {
+  if (!has_channels_last(n)) return x;
+  return turned_to_channels_first(n, x);
+}
+
+Edge as_it_was(OnnxNode& n, const Edge& y) {
+  return has_channels_last(n) ? turned_to_channels_last(n, y) : y;
+}
+
 // x, scale, zero, w, scale, zero, y scale, y zero, bias
 void qlinear_conv(OnnxNode& n) {
-  const Edge x = dequantized(n, n.in(0), grid_at(n, 1, 2)),
+  const Edge x = channels_first(n, dequantized(n, n.in(0), grid_at(n, 1, 2))),
              w = dequantized(n, n.in(3), grid_at(n, 4, 5, 0));
   Edge bias;
   if (n.has(8)) {
@@ -183,7 +240,7 @@ void qlinear_conv(OnnxNode& n) {
     if (n.rank(scale) == 1 && n.dim(scale, 0) == 1) scale = n.reshape_to(scale, n.ints({}));
     bias = n.multiply(n.convert(n.in(8), ElementType::f32), scale);
   }
-  n.out(quantized(n, convolved(n, x, w, bias), grid_at(n, 6, 7), n.type(n.in(7))));
+  n.out(quantized(n, as_it_was(n, convolved(n, x, w, bias)), grid_at(n, 6, 7), n.type(n.in(7))));
 }
 
 // a, scale, zero, b, scale, zero, y scale, y zero
@@ -221,7 +278,7 @@ void qlinear_binary(OnnxNode& n) {
 
 // com.microsoft: x, scale, zero, y scale, y zero
 void qlinear_unary(OnnxNode& n) {
-  const Edge x = dequantized(n, n.in(0), grid_at(n, 1, 2));
+  Edge x = dequantized(n, n.in(0), grid_at(n, 1, 2));
   const std::string type = n.type();
   Edge y;
   if (type == "QLinearSigmoid") {
@@ -229,10 +286,13 @@ void qlinear_unary(OnnxNode& n) {
   } else if (type == "QLinearLeakyRelu") {
     y = n.op("PReLU", 1, {x, n.number(n.float_of("alpha", 0.01f))});
   } else if (type == "QLinearSoftmax") {
-    if (n.int_of("opset", 13) < 13) unsupported_node("opset below 13 is not supported");
-    y = n.softmax(x, n.axis(n.int_of("axis", -1), n.rank(x)));
+    const bool joined = n.int_of("opset") < 13;
+    const int64_t axis = n.axis(n.int_of("axis", joined ? 1 : -1), n.rank(x));
+    y = joined
+            ? over_joined(n, x, axis, [&](const Edge& e, int64_t at) { return n.softmax(e, at); })
+            : n.softmax(x, axis);
   } else {
-    if (n.int_of("channels_last", 0)) unsupported_node("channels_last=1 is not supported");
+    x = channels_first(n, x);
     if (type == "QLinearGlobalAveragePool") {
       std::vector<int64_t> axes;
       for (int64_t d = 2; d < n.rank(x); ++d) axes.push_back(d);
@@ -245,8 +305,16 @@ void qlinear_unary(OnnxNode& n) {
       attributes.emplace_back("exclude-pad", text_of(n.int_of("count_include_pad", 0) == 0));
       y = n.op("AvgPool", 14, {x}, attributes);
     }
+    y = as_it_was(n, y);
   }
   n.out(quantized(n, y, grid_at(n, 3, 4), n.type(n.in(0))));
+}
+
+// com.microsoft: condition, a, scale, zero, b, scale, zero, y scale, y zero
+void qlinear_where(OnnxNode& n) {
+  const Edge a = dequantized(n, n.in(1), grid_at(n, 2, 3)),
+             b = dequantized(n, n.in(4), grid_at(n, 5, 6));
+  n.out(quantized(n, n.op("Select", 1, {n.in(0), a, b}), grid_at(n, 7, 8), n.type(n.in(1))));
 }
 
 // com.microsoft: y scale, y zero, then each part with scale and zero
@@ -276,6 +344,73 @@ void dynamic_quantize_matmul(OnnxNode& n) {
   n.out(n.has(4) ? n.add(y, n.in(4)) : y);
 }
 
+// The numbers of `bits` bits each that a row of bytes holds, the first ones lowest.
+class PackedRow {
+ public:
+  PackedRow(const uint8_t* bytes, int64_t bits) : bytes_(bytes), bits_(bits) {}
+  int operator[](int64_t i) const {
+    const int64_t at = i * bits_;
+    return bytes_[at / 8] >> (at % 8) & ((1 << bits_) - 1);
+  }
+
+ private:
+  const uint8_t* bytes_;
+  int64_t bits_;
+};
+
+// Weights [N, K] in blocks along K, each with a scale and a zero point: rows of whole bytes.
+Tensor unpacked_weights(OnnxNode& n, int64_t rows, int64_t columns) {
+  const int64_t bits = n.int_of("bits", 4), block = n.int_of("block_size");
+  if (bits != 2 && bits != 4 && bits != 8)
+    unsupported_node("weights of " + std::to_string(bits) + " bits are not supported");
+  if (rows < 1 || columns < 1 || block < 8 || block > (1 << 16) || block % 8 != 0)
+    bad_node("K, N or block_size is out of range");
+  const Tensor packed = n.known(n.in(1)), scale = n.known(n.in(2)),
+               zero = n.has(3) ? n.known(n.in(3)) : Tensor();
+  if (packed.empty() || scale.empty() || (n.has(3) && zero.empty()))
+    unsupported_node("weights that are computed at run time are not supported");
+  const int64_t blocks = ceil_div(columns, block), of_block = block * bits / 8,
+                zeros = ceil_div(checked_product(blocks, bits), int64_t{8});
+  const bool zero_of_floats = !zero.empty() && is_float(zero.type()),
+             zero_packed = !zero.empty() && !zero_of_floats;
+  const auto expect = [&](const Tensor& tensor, int64_t of_row, const char* what) {
+    if (tensor.elements() != checked_product(rows, of_row))
+      bad_node(std::string(what) + " do not fit K, N and block_size");
+  };
+  expect(packed, checked_product(blocks, of_block), "the weights");
+  expect(scale, blocks, "the scales");
+  if (!zero.empty()) expect(zero, zero_packed ? zeros : blocks, "the zero points");
+  if (packed.type() != ElementType::u8 || (zero_packed && zero.type() != ElementType::u8))
+    bad_node("weights and zero points must be bytes");
+  checked_count({rows, columns});
+  const std::vector<float> scales = scale.to_floats(),
+                           zero_values = zero_of_floats ? zero.to_floats() : std::vector<float>();
+  Tensor weights = Tensor::allocate(ElementType::f32, {rows, columns});
+  auto* to = weights.mutable_data<float>();
+  for (int64_t r = 0; r < rows; ++r) {
+    const PackedRow zero_row(zero_packed ? zero.data<uint8_t>() + r * zeros : nullptr, bits);
+    for (int64_t b = 0; b < blocks; ++b) {
+      const int64_t at = r * blocks + b;
+      const PackedRow values(packed.data<uint8_t>() + at * of_block, bits);
+      const float middle = zero_packed      ? static_cast<float>(zero_row[b])
+                           : zero_of_floats ? zero_values[static_cast<size_t>(at)]
+                                            : static_cast<float>(1 << (bits - 1));
+      const float step = scales[static_cast<size_t>(at)];
+      for (int64_t i = 0; i < std::min(block, columns - b * block); ++i)
+        *to++ = (static_cast<float>(values[i]) - middle) * step;
+    }
+  }
+  return weights;
+}
+
+// com.microsoft: x, weights, scales, zero points, places of columns, bias
+void matmul_n_bits(OnnxNode& n) {
+  if (n.has(4)) unsupported_node("an order of columns (g_idx) is not supported");
+  const Tensor weights = unpacked_weights(n, n.int_of("N"), n.int_of("K"));
+  const Edge y = n.matmul(n.in(0), n.stored(weights), false, true);
+  n.out(n.has(5) ? n.add(y, n.in(5)) : y);
+}
+
 }  // namespace
 
 std::vector<OnnxOp> onnx_quantization_ops() {
@@ -286,6 +421,7 @@ std::vector<OnnxOp> onnx_quantization_ops() {
           {"QuantizeLinear", quantize_linear},
           {"DequantizeLinear", dequantize_linear, kMicrosoft},
           {"DynamicQuantizeMatMul", dynamic_quantize_matmul, kMicrosoft},
+          {"MatMulNBits", matmul_n_bits, kMicrosoft},
           {"MatMulIntegerToFloat", matmul_integer_to_float, kMicrosoft},
           {"QGemm", qgemm, kMicrosoft},
           {"QLinearAdd", qlinear_binary, kMicrosoft},
@@ -297,6 +433,7 @@ std::vector<OnnxOp> onnx_quantization_ops() {
           {"QLinearMul", qlinear_binary, kMicrosoft},
           {"QLinearSigmoid", qlinear_unary, kMicrosoft},
           {"QLinearSoftmax", qlinear_unary, kMicrosoft},
+          {"QLinearWhere", qlinear_where, kMicrosoft},
           {"QuantizeLinear", quantize_linear, kMicrosoft}};
 }
 

@@ -61,21 +61,23 @@ std::string activations_of(OnnxNode& n, int64_t directions) {
   return list;
 }
 
-void recurrent(OnnxNode& n) {
-  const Recurrent kind = kind_of(n.type());
+// The node with these weights of input and state, [directions, gates * hidden, ...].
+void sequence(OnnxNode& n, const Recurrent& kind, const Edge& weights, const Edge& recurrence) {
   const bool lstm = kind.gates == 4;
   const std::string direction = n.string_of("direction", "forward");
   const int64_t directions = direction == "bidirectional" ? 2 : 1;
-  if (n.rank(n.in(0)) != 3 || n.rank(n.in(2)) != 3)
+  if (n.rank(n.in(0)) != 3 || n.rank(recurrence) != 3)
     bad_node("inputs and weights have 3 dimensions");
-  const int64_t hidden = n.dim(n.in(2), 2);
+  const int64_t hidden = n.dim(recurrence, 2);
   const bool batch_first = n.int_of("layout", 0) != 0;
   if (lstm && n.has(7)) {
     const Tensor peepholes = n.known(n.in(7));
     const std::vector<float> values =
         peepholes.empty() ? std::vector<float>{1} : peepholes.to_floats();
-    if (std::any_of(values.begin(), values.end(), [](float v) { return v != 0; }))
+    if (std::any_of(values.begin(), values.end(), [](float v) { return v != 0; })) {
+      if (n.type() != "LSTM") unsupported_node("peepholes are not supported");
       return onnx_lstm_with_peepholes(n);
+    }
   }
   if (lstm && n.int_of("input_forget", 0)) unsupported_node("input_forget=1 is not supported");
   const bool reset_after = n.type() == "GRU" && n.int_of("linear_before_reset", 0) != 0;
@@ -101,7 +103,7 @@ void recurrent(OnnxNode& n) {
   std::vector<Edge> inputs{x, state(5)};
   if (lstm) inputs.push_back(state(6));
   inputs.insert(inputs.end(),
-                {lengths, reordered(n, n.in(1), kind.order), reordered(n, n.in(2), kind.order),
+                {lengths, reordered(n, weights, kind.order), reordered(n, recurrence, kind.order),
                  bias_of(n, kind, directions, hidden, reset_after)});
   AttributePairs attributes{{"hidden_size", std::to_string(hidden)}, {"direction", direction}};
   if (const std::string names = activations_of(n, directions); !names.empty())
@@ -125,10 +127,36 @@ void recurrent(OnnxNode& n) {
   }
 }
 
+void recurrent(OnnxNode& n) { sequence(n, kind_of(n.type()), n.in(1), n.in(2)); }
+
+// Weights of bytes, [directions, ..., gates * hidden], as LSTM has them. Scale and zero point are
+// one number, one for each direction, or one for each of its columns.
+Edge dequantized_weights(OnnxNode& n, size_t at, size_t scale_at) {
+  const Edge bytes = n.in(at);
+  if (n.rank(bytes) != 3) bad_node("weights have 3 dimensions");
+  const auto spread = [&](const Edge& e) {
+    if (n.rank(e) == 2) return n.unsqueeze(e, {1});
+    return n.along(e, 0, 3);
+  };
+  Edge w = n.convert(bytes, ElementType::f32);
+  if (n.has(scale_at + 1))
+    w = n.subtract(w, spread(n.convert(n.in(scale_at + 1), ElementType::f32)));
+  return n.transpose(n.multiply(w, spread(n.in(scale_at))), {0, 2, 1});
+}
+
+// com.microsoft's LSTM with weights of bytes. ONNX Runtime quantises the values of each step as
+// well, to fewer digits than floats have; here they stay floats.
+void quantized_lstm(OnnxNode& n) {
+  sequence(n, kind_of("LSTM"), dequantized_weights(n, 1, 8), dequantized_weights(n, 2, 10));
+}
+
 }  // namespace
 
 std::vector<OnnxOp> onnx_recurrent_ops() {
-  return {{"GRU", recurrent}, {"LSTM", recurrent}, {"RNN", recurrent}};
+  return {{"GRU", recurrent},
+          {"LSTM", recurrent},
+          {"RNN", recurrent},
+          {"DynamicQuantizeLSTM", quantized_lstm, kMicrosoft}};
 }
 
 }  // namespace clinfer

@@ -69,13 +69,7 @@ void over_axis(OnnxNode& n, Work&& work) {
   const Edge x = n.in(0);
   const int64_t rank = n.rank(x);
   if (n.opset() >= 13) return n.out(work(x, n.axis(n.int_of("axis", -1), rank)));
-  const int64_t axis = n.axis(n.int_of("axis", 1), rank);
-  bool alone = true;
-  for (int64_t d = axis + 1; d < rank; ++d) alone &= !n.varies(x, d) && n.dim(x, d) == 1;
-  if (alone) return n.out(work(x, axis));
-  std::vector<int64_t> joined(static_cast<size_t>(axis), 0);
-  joined.push_back(-1);
-  n.out(n.reshape_to(work(n.reshape(x, joined), axis), n.shape_of(x)));
+  n.out(over_joined(n, x, n.axis(n.int_of("axis", 1), rank), work));
 }
 
 void softmax(OnnxNode& n) {
@@ -171,6 +165,16 @@ void cum_prod(OnnxNode& n) {
 }
 
 }  // namespace
+
+Edge over_joined(OnnxNode& n, const Edge& x, int64_t axis,
+                 const std::function<Edge(const Edge&, int64_t)>& work) {
+  bool alone = true;
+  for (int64_t d = axis + 1; d < n.rank(x); ++d) alone &= !n.varies(x, d) && n.dim(x, d) == 1;
+  if (alone) return work(x, axis);
+  std::vector<int64_t> joined(static_cast<size_t>(axis), 0);
+  joined.push_back(-1);
+  return n.reshape_to(work(n.reshape(x, joined), axis), n.shape_of(x));
+}
 
 std::vector<OnnxOp> onnx_reduction_ops() {
   std::vector<OnnxOp> ops;

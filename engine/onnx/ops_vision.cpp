@@ -186,15 +186,25 @@ void average_pool(OnnxNode& n) {
   n.out(y);
 }
 
+Edge largest_integers(OnnxNode& n, const Edge& x) {
+  const Window window = pool_window(n, x);
+  const Edge y = n.op("MaxPool", 1, {n.convert(x, ElementType::f32)}, pooling(n, window));
+  return n.convert(y, n.type(x));
+}
+
+// com.microsoft's MaxPool of quantised pictures with the channels last.
+void max_pool_channels_last(OnnxNode& n) {
+  n.out(turned_to_channels_last(n, largest_integers(n, turned_to_channels_first(n, n.in(0)))));
+}
+
 void max_pool(OnnxNode& n) {
   const Edge x = n.in(0);
+  if (!is_float(n.type(x))) {
+    if (n.wants(1)) unsupported_node("indices of integers are not supported");
+    return n.out(largest_integers(n, x));
+  }
   const Window window = pool_window(n, x);
   AttributePairs attributes = pooling(n, window);
-  if (!is_float(n.type(x))) {
-    const Edge y = n.op("MaxPool", 1, {n.convert(x, ElementType::f32)}, attributes);
-    if (n.wants(1)) unsupported_node("indices of integers are not supported");
-    return n.out(n.convert(y, n.type(x)));
-  }
   attributes.emplace_back("axis", "0");
   attributes.emplace_back("index_element_type", "i64");
   const Edge y = n.op("MaxPool", rounds_up(n) ? 14 : 8, {x}, attributes, 2);
@@ -443,7 +453,8 @@ std::vector<OnnxOp> onnx_vision_ops() {
           {"EfficientNMS_TRT", efficient_nms},
           {"EfficientNMS_TRT", efficient_nms, kTensorRt},
           {"FusedConv", fused_conv, kMicrosoft},
-          {"GridSample", grid_sample, kMicrosoft}};
+          {"GridSample", grid_sample, kMicrosoft},
+          {"NhwcMaxPool", max_pool_channels_last, kMicrosoft}};
 }
 
 }  // namespace clinfer

@@ -16,6 +16,7 @@ struct Resizing {
   std::string mode, coordinates, nearest;
   double cubic = -0.75;
   bool antialias = false, exclude_outside = false;
+  bool rounded = false;  // sizes are, the scales of coordinates are not
   float extrapolation = 0;
 };
 
@@ -185,7 +186,9 @@ bool is_usual(const std::vector<ResizedAxis>& axes, const Resizing& how) {
     const bool whole = std::fabs(size - static_cast<double>(a.out)) < 1e-4;
     if (how.antialias && a.scale < 1 && how.mode != "nearest") return false;
     if (how.coordinates == "tf_crop_and_resize") return false;
-    if ((how.coordinates == "align_corners" || how.coordinates == "half_pixel_symmetric") && !whole)
+    if ((how.rounded || how.coordinates == "align_corners" ||
+         how.coordinates == "half_pixel_symmetric") &&
+        !whole)
       return false;
   }
   return true;
@@ -316,7 +319,8 @@ void onnx_resize(OnnxNode& n) {
   } else {
     const std::string policy = n.string_of("keep_aspect_ratio_policy", "stretch");
     list = by_sizes(n, x, axes, n.need_ints(n.in(3), "the size"), policy);
-    sizes = policy == "stretch" ? n.in(3) : n.ints({});
+    how.rounded = policy != "stretch";
+    sizes = how.rounded ? n.ints({}) : n.in(3);
   }
   if (how.coordinates == "tf_crop_and_resize") set_region(n, list);
   n.out(resized(n, x, std::move(list), sizes, how));

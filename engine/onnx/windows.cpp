@@ -88,4 +88,18 @@ Edge convolved(OnnxNode& n, const Edge& x, const Edge& weights, const Edge& bias
   return y;
 }
 
+Edge turned_to_channels_first(OnnxNode& n, const Edge& x) {
+  std::vector<int64_t> order{0, n.rank(x) - 1};
+  for (int64_t d = 1; d + 1 < n.rank(x); ++d) order.push_back(d);
+  if (n.rank(x) < 3) bad_node("needs pictures or signals, not " + to_string(n.shape(x)));
+  return n.transpose(x, order);
+}
+
+Edge turned_to_channels_last(OnnxNode& n, const Edge& x) {
+  std::vector<int64_t> order{0};
+  for (int64_t d = 2; d < n.rank(x); ++d) order.push_back(d);
+  order.push_back(1);
+  return n.transpose(x, order);
+}
+
 }  // namespace clinfer

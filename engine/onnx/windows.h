@@ -25,4 +25,8 @@ Edge grouped(OnnxNode& n, const Edge& weights, int64_t group);
 // The node as a convolution; bias: no node where there is none.
 Edge convolved(OnnxNode& n, const Edge& x, const Edge& weights, const Edge& bias);
 
+// A picture [N, ..., C] as [N, C, ...], and back.
+Edge turned_to_channels_first(OnnxNode& n, const Edge& x);
+Edge turned_to_channels_last(OnnxNode& n, const Edge& x);
+
 }  // namespace clinfer

@@ -17,7 +17,7 @@ namespace {
 // Limit for all values computed here: kMostGrowth times the bytes of the model's constants, plus
 // kFreeBytes.
 constexpr size_t kMostGrowth = 8, kFreeBytes = size_t{64} << 20;
-// The same for the multiplications: some are left for models without large constants.
+// Multiplications for each byte of the constants, and some for models without large constants.
 constexpr double kMostWork = 32, kFreeWork = 1 << 28;
 
 size_t bytes_of_constants(const Graph& graph) {
@@ -36,7 +36,7 @@ Tensor value_of(const Edge& edge) {
                                     : Tensor();
 }
 
-// What is free for the values that are computed.
+// Bytes and work that are left for the values.
 struct Budget {
   size_t bytes;
   double work;  // multiplications

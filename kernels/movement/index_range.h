@@ -1,4 +1,4 @@
-// What indices, and lengths of sequences, may be. One rule for all operations: constants out of
+// The range of indices and of lengths of sequences. One rule for all operations: constants out of
 // range are refused when a model is loaded. Values that are computed from the network's inputs
 // cannot be refused in a kernel: what is read at an index out of range is 0, what would be written
 // there is left out, and a length is limited to what there is.
@@ -24,7 +24,7 @@ inline void check_range(const ValueInfo& numbers, int64_t least, int64_t most, c
                  std::to_string(most));
 }
 
-// The same for lists of indices, one for each of these dimensions, along the last dimension of
+// As check_range() for lists of indices, one for each of these dimensions, along the last dimension of
 // `indices`. Those below 0 count from the end.
 inline void check_index_lists(const ValueInfo& indices, std::span<const int64_t> sizes) {
   if (indices.value.empty()) return;
@@ -37,7 +37,7 @@ inline void check_index_lists(const ValueInfo& indices, std::span<const int64_t>
   }
 }
 
-// The same for indices of one dimension.
+// As check_index_lists() for indices of one dimension.
 inline void check_indices(const ValueInfo& indices, int64_t size) {
   check_index_lists(indices, {&size, 1});
 }

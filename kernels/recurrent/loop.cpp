@@ -18,7 +18,7 @@ constexpr const char* kHostReason =
 constexpr int64_t kMostIterations = 1 << 15;
 // The maximum number of iterations that are counted by following them.
 constexpr int64_t kMostCounted = 256;
-// What is more passes every limit, and a limit can be passed often.
+// More nodes pass every limit; numbers stay small, since a limit can be passed often.
 constexpr double kMostAtOnce = 1 << 30;
 
 thread_local IterationLimit* outermost = nullptr;

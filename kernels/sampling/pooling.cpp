@@ -113,8 +113,8 @@ std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
   return outputs;
 }
 
-// Averages are summed in double; of equal maxima the first one is chosen. What is no number is the
-// maximum.
+// Averages are summed in double; of equal maxima the first one is chosen. NaN is a maximum
+// wherever it stands.
 void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   const PoolShape s = resolve_pooling(desc.type, desc.attributes, inputs[0].shape());
   const std::vector<float> data = inputs[0].to_floats();

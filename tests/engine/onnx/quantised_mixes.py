@@ -201,10 +201,10 @@ def make(number, folder):
     onnx.save(made, source)
     what = f'{number}: opset {opset}, {way}'
     if way in ('qdq', 'qoperator', 'saved'):
-        by_channel, activations = bool(rng.integers(2)), pick(QuantType.QUInt8, QuantType.QInt8)
+        by_channel, activations = opset >= 13 and bool(rng.integers(2)), pick(QuantType.QUInt8, QuantType.QInt8)
         weights = pick(QuantType.QInt8, QuantType.QInt8, QuantType.QUInt8)
-        if way == 'qoperator':
-            activations = QuantType.QUInt8 if weights == QuantType.QUInt8 else activations
+        if weights == QuantType.QUInt8:
+            activations = weights  # ONNX Runtime knows no other pair
         what += f', by {"channel" if by_channel else "tensor"}, {activations.name} {weights.name}'
         extra = {'ActivationSymmetric': bool(rng.integers(2)), 'QuantizeBias': True}
         quantize_static(source, target, Readings(rng), quant_format=QuantFormat.QOperator if way == 'qoperator' else QuantFormat.QDQ,

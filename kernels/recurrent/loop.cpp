@@ -320,6 +320,7 @@ void evaluate_loop(const OpDesc& desc, std::span<const Tensor> inputs, std::span
   std::vector<std::vector<Tensor>> parts(body.outputs.size());
   IterationLimit limit(IterationLimit::kAtInference);
   for (int64_t i = 0; i < count && go_on; ++i) {
+    limit.take(body.node_count());
     WorkLimit::may_go_on();
     for (const Body::Port& port : body.inputs) {
       if (!port.sliced) continue;
@@ -562,6 +563,7 @@ void follow_iterations(const Body& body, std::span<const ValueInfo> inputs,
   std::vector<ValueInfo> parameters = first_parameters(body, inputs), results;
   IterationLimit limit(IterationLimit::kToInferShapes);
   for (int64_t i = 0;; ++i) {
+    limit.take(body.node_count());
     enter(body, inputs, i, parameters);
     if (!infer(parameters, results)) return;
     advance(body, results, parameters);

@@ -7,6 +7,7 @@
 #include "kernels/convolution/convolution_int8.h"
 #include "kernels/convolution/convolution_mma.h"
 #include "kernels/convolution/convolution_subgroup.h"
+#include "kernels/convolution/convolution_wgmma.h"
 #include "kernels/convolution/convolution_xmx16.h"
 #include "kernels/convolution/convolution_xmx8.h"
 #include "kernels/convolution/tile_family.h"
@@ -161,6 +162,12 @@ const KernelFamily kMma =
           return reject_mma(desc, convolution_problem(desc), traits);
         });
 
+const KernelFamily kWgmma =
+    tile_family<convolution_problem, wgmma_space, wgmma_heuristic, wgmma_plan, wgmma_costs>(
+        "conv_wgmma", 4, [](const OpDesc& desc, const DeviceTraits& traits) {
+          return reject_wgmma(desc, convolution_problem(desc), traits);
+        });
+
 }  // namespace
 
 TileProblem convolution_problem(const OpDesc& desc) {
@@ -187,8 +194,9 @@ std::vector<OpDef> convolution_ops() {
   convolution.opsets = {1};
   convolution.infer_shapes = infer_shapes;
   convolution.evaluate = evaluate;
-  convolution.families = {&wgmma_family(),    &kMma,  &rows_family(), &kXmx8, &kXmx16, &kSubgroup,
-                          &winograd_family(), &kBf16, &kTile,         &kAmx,  &kInt8,  &kGeneral};
+  convolution.families = {
+      &kWgmma, &kMma,  &rows_family(), &kXmx8, &kXmx16,  &kSubgroup, &winograd_family(),
+      &kBf16,  &kTile, &kAmx,          &kInt8, &kGeneral};
   convolution.layout = LayoutRule::image;
   // Integer sums, as models with dynamic quantisation use them (ConvInteger).
   convolution.expand = [](Expansion& x) {

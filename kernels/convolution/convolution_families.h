@@ -14,9 +14,6 @@ namespace clinfer {
 const KernelFamily& depthwise_family();
 const KernelFamily& depthwise_int8_family();
 
-// Convolution of halves by warpgroup matrix instructions (convolution_wgmma.cl).
-const KernelFamily& wgmma_family();
-
 // Convolution by matrix instructions of pixels whose channels are no whole words (convolution_rows.cl).
 const KernelFamily& rows_family();
 

@@ -1,5 +1,7 @@
-// Points, costs and packing of the convolutions by warpgroup matrix instructions
+// Points, costs and packing of the convolutions and products by warpgroup matrix instructions
 // (convolution_wgmma.cl and convolution_wgmma_taps.cl).
+#include "kernels/convolution/convolution_wgmma.h"
+
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -7,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/convolution/convolution_families.h"
 #include "kernels/convolution/convolution_int8.h"
 #include "kernels/convolution/convolution_mma.h"
 #include "kernels/shape_util.h"
@@ -160,8 +161,7 @@ double cost_of(const OpDesc& desc, const ConvShape& s, const Point& p, const Dev
 // Tiles, stages and buffers that were the best for some layer. Pixels that taps share come last: where
 // the waits of the steps count, they gain nothing. Steps of 128 bytes that do not end with a tap gain in
 // large tiles only.
-std::vector<Point> points_of(const OpDesc& desc, const DeviceTraits& traits) {
-  const ConvShape s = convolution_problem(desc).shape;
+std::vector<Point> points_of(const OpDesc& desc, const ConvShape& s, const DeviceTraits& traits) {
   const int64_t chunk = chunk_of(desc);
   std::vector<Point> points;
   const auto add = [&](const Point& p) {
@@ -217,9 +217,11 @@ std::vector<Point> points_of(const OpDesc& desc, const DeviceTraits& traits) {
   return points;
 }
 
-std::string reject_wgmma(const OpDesc& desc, const DeviceTraits& traits) {
+}  // namespace
+
+std::string reject_wgmma(const OpDesc& desc, const TileProblem& problem,
+                         const DeviceTraits& traits) {
   if (desc.constants[1].empty()) return "the weights are not constant";
-  const TileProblem problem = convolution_problem(desc);
   if (!traits.wgmma && traits.matrix != MatrixUnit::emulated)
     return "the device has no warpgroup matrix instructions";
   const ConvShape& s = problem.shape;
@@ -244,27 +246,31 @@ std::string reject_wgmma(const OpDesc& desc, const DeviceTraits& traits) {
     return "fewer than 2e6 products for each compute unit";
   if ((s.out_channels + 256) * (s.taps() * s.in_channels + 8 * chunk) > kMaxIndex)
     return "the weights have more than 2^31 elements";
-  if (points_of(desc, traits).empty()) return "the device has too little local memory";
+  if (points_of(desc, s, traits).empty()) return "the device has too little local memory";
   return reject_tail(desc, kVector, problem.axes);
 }
 
-std::vector<TuningPoint> wgmma_space(const OpDesc& desc, const DeviceTraits& traits) {
+std::vector<TuningPoint> wgmma_space(const OpDesc& desc, const TileProblem& problem,
+                                     const DeviceTraits& traits) {
   std::vector<TuningPoint> space;
-  for (const Point& point : points_of(desc, traits)) space.push_back(point.tuning());
+  for (const Point& point : points_of(desc, problem.shape, traits)) space.push_back(point.tuning());
   return space;
 }
 
-std::vector<double> wgmma_costs(const OpDesc& desc, const DeviceTraits& traits) {
-  const ConvShape s = convolution_problem(desc).shape;
+std::vector<double> wgmma_costs(const OpDesc& desc, const TileProblem& problem,
+                                const DeviceTraits& traits) {
   std::vector<double> costs;
-  for (const Point& point : points_of(desc, traits))
-    costs.push_back(cost_of(desc, s, point, traits));
+  for (const Point& point : points_of(desc, problem.shape, traits))
+    costs.push_back(cost_of(desc, problem.shape, point, traits));
   return costs;
 }
 
-TuningPoint wgmma_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
-  return cheapest(wgmma_space(desc, traits), wgmma_costs(desc, traits));
+TuningPoint wgmma_heuristic(const OpDesc& desc, const TileProblem& problem,
+                            const DeviceTraits& traits) {
+  return cheapest(wgmma_space(desc, problem, traits), wgmma_costs(desc, problem, traits));
 }
+
+namespace {
 
 // "+f"((s)[0]), ...
 std::string sums_as_operands(int sums, bool bytes) {
@@ -328,8 +334,10 @@ std::vector<float> packed_weights(const std::vector<float>& plain, const ConvSha
   return packed;
 }
 
-KernelPlan wgmma_plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& tuning) {
-  const TileProblem problem = convolution_problem(desc);
+}  // namespace
+
+KernelPlan wgmma_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
+                      const TuningPoint& tuning) {
   const ConvShape& s = problem.shape;
   const Point point(tuning);
   const bool bytes = takes_bytes(desc);
@@ -412,12 +420,5 @@ KernelPlan wgmma_plan(const OpDesc& desc, const DeviceTraits& traits, const Tuni
   plan.launches.push_back(std::move(spec));
   return plan;
 }
-
-const KernelFamily kFamily{"conv_wgmma",    4,          reject_wgmma, wgmma_space,
-                           wgmma_heuristic, wgmma_plan, wgmma_costs};
-
-}  // namespace
-
-const KernelFamily& wgmma_family() { return kFamily; }
 
 }  // namespace clinfer

@@ -11,6 +11,7 @@
 #include "kernels/convolution/convolution_int8.h"
 #include "kernels/convolution/convolution_mma.h"
 #include "kernels/convolution/convolution_subgroup.h"
+#include "kernels/convolution/convolution_wgmma.h"
 #include "kernels/convolution/convolution_xmx16.h"
 #include "kernels/convolution/convolution_xmx8.h"
 #include "kernels/convolution/tile_family.h"
@@ -270,6 +271,13 @@ const KernelFamily kMma = tile_family<tile_problem, mma_space, mma_heuristic, mm
       if (std::string why = reject_weights_of_any(desc); !why.empty()) return why;
       return reject_mma(desc, tile_problem(desc), traits);
     });
+
+const KernelFamily kWgmma =
+    tile_family<tile_problem, wgmma_space, wgmma_heuristic, wgmma_plan, wgmma_costs>(
+        "fc_wgmma", 1, [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
+          if (std::string why = reject_weights_of_any(desc); !why.empty()) return why;
+          return reject_wgmma(desc, tile_problem(desc), traits);
+        });
 
 const KernelFamily kAmx = tile_family<tile_problem, amx_space, amx_heuristic, amx_plan, amx_costs>(
     "fc_amx", 1, [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
@@ -569,8 +577,8 @@ std::vector<OpDef> matmul_ops() {
   matmul.opsets = {1};
   matmul.infer_shapes = infer_shapes;
   matmul.evaluate = evaluate;
-  matmul.families = {&kGemv,           &kMma, &kXmx8, &kXmx16,  &kSubgroup, &kBf16,
-                     &kFullyConnected, &kAmx, &kInt8, &kGeneral};
+  matmul.families = {&kGemv, &kWgmma,          &kMma, &kXmx8, &kXmx16,  &kSubgroup,
+                     &kBf16, &kFullyConnected, &kAmx, &kInt8, &kGeneral};
   matmul.layout = LayoutRule::any_to_rows;
   matmul.expand = [](Expansion& x) {
     if (x.info(0).type != ElementType::u8) compute_in_floats(x, 2, true);

@@ -1,4 +1,5 @@
 // MatMul: every family against the reference, with constant weights and with two activations.
+#include "tests/kernels/convolution_case.h"
 #include "tests/kernels/op_test.h"
 
 namespace clinfer::test {
@@ -69,6 +70,25 @@ TEST(MatMul, FullyConnected) {
   EXPECT_GE(check_op(desc, inputs), 4u);
   desc = product({2, 3, 2, 7}, {7, 1}, false, false, true, inputs);
   check_op(desc, inputs);
+}
+
+// Tokens of several images times weights are one row of pixels to the tiles of warpgroups.
+TEST(MatMul, WarpgroupsTakeTokensOfImages) {
+  DeviceTraits traits = matrix_traits();
+  traits.compute_units = 0;  // no product is too small
+  if (!traits.wgmma) traits.local_memory = 227 << 10;
+  std::vector<Tensor> inputs;
+  for (const bool views : {false, true}) {
+    OpDesc desc = product({2, 21, 72}, {72, 136}, false, false, true, inputs);
+    inputs[0] = inputs[0].convert(ElementType::f16).convert(ElementType::f32);
+    inputs[1] = inputs[1].convert(ElementType::f16).convert(ElementType::f32);
+    desc.constants[1] = inputs[1];
+    desc.inputs[0].type = desc.outputs[0].type = ElementType::f16;
+    if (views) desc.inputs[0] = with_gaps(desc.inputs[0], 8, 16);
+    add_bias(desc, inputs);
+    add_residual(desc, inputs);
+    EXPECT_GE(check_op(desc, inputs, kHalf, &traits, "fc_wgmma"), 1u);
+  }
 }
 
 TEST(MatMul, RowsInMemoryOrderOfChannels) {  // a row of the first input is not adjacent

@@ -21,6 +21,7 @@ const std::vector<Pass>& passes() {
       {"fuse_normalizations", fuse_normalizations},
       {"fuse_distributions", fuse_distributions},
       {"simplify_products", simplify_products},
+      {"fuse_attention", fuse_attention},
       {"fold_padding", fold_padding},
       {"cascade_pools", cascade_pools},
       {"fold_space_to_depth", fold_space_to_depth},

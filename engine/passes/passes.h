@@ -74,6 +74,8 @@ void fuse_normalizations(Graph&, const PassContext&);
 void fuse_distributions(Graph&, const PassContext&);
 // Factors and transposes around products of matrices.
 void simplify_products(Graph&, const PassContext&);
+// softmax(scale * q k^T + bias) v -> Attention.
+void fuse_attention(Graph&, const PassContext&);
 // Pad into the following convolution or pooling.
 void fold_padding(Graph&, const PassContext&);
 // Pools by windows that contain each other read each other.

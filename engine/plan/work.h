@@ -5,7 +5,7 @@
 
 namespace clinfer {
 
-// Multiply-adds of a convolution or product; 0 for others, and where the description was dropped.
+// Multiply-adds of a convolution, product or attention; 0 for others, and where the description was dropped.
 double multiply_adds(const OpDesc& desc);
 
 }  // namespace clinfer

@@ -46,7 +46,7 @@ void attention(Expansion& x) {
 
 }  // namespace
 
-std::vector<OpDef> attention_ops() {
+std::vector<OpDef> scaled_dot_product_ops() {
   return {expanded_op("ScaledDotProductAttention", opset_range(13), attention)};
 }
 

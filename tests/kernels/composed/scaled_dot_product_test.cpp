@@ -18,7 +18,7 @@ std::vector<float> attend(const Attributes& how, std::vector<Tensor> more) {
   return run("ScaledDotProductAttention", 13, how, inputs, 1, 3)[0].to_floats();
 }
 
-TEST(Attention, WeighsValuesByScores) {
+TEST(ScaledDotProduct, WeighsValuesByScores) {
   const std::vector<float> plain = attend(kPlain, {});
   EXPECT_NEAR(plain[0], 37, 1e-4);
   const float a = 1, b = std::exp(1.0f), c = std::exp(2.0f);
@@ -28,7 +28,7 @@ TEST(Attention, WeighsValuesByScores) {
   EXPECT_NEAR(causal[1], (a + 10 * b) / (a + b), 1e-4);
 }
 
-TEST(Attention, TakesMasksAndScale) {
+TEST(ScaledDotProduct, TakesMasksAndScale) {
   const Tensor allowed = Tensor::of(ElementType::boolean, {1, 3}, std::vector<int64_t>{1, 0, 1});
   EXPECT_NEAR(attend(kPlain, {allowed})[0], 50.5f, 1e-4);
   const Tensor added = floats({2, 3}, {0, 0, -100, -100, -100, 0});
@@ -38,7 +38,7 @@ TEST(Attention, TakesMasksAndScale) {
   EXPECT_NEAR(attend(kPlain, {none, floats({1}, {0})})[1], 37, 1e-4);
 }
 
-TEST(Attention, Refuses) {
+TEST(ScaledDotProduct, Refuses) {
   const auto refused = [](Shape q, Shape k, Shape v) {
     return error_of(
         "ScaledDotProductAttention", 13, kPlain,

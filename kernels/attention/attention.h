@@ -1,0 +1,53 @@
+// Attention, softmax(scale * query x key^T + bias) x value, as its kernel families see it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/kernel.h"
+
+namespace clinfer {
+
+inline constexpr int64_t kMostHeadSize = 256;
+
+// One operand as matrices [batch..., rows, columns] with the strides of a view. A stride of the batch is
+// 0 where the operand is broadcast.
+struct AttentionOperand {
+  Shape batch;
+  int64_t row = 0, column = 0;
+};
+
+// An attention with all sizes resolved. Batch dimensions are those of the output, outermost first.
+struct AttentionProblem {
+  int64_t queries = 0, keys = 0;
+  int64_t size = 0, value_size = 0;  // of a head
+  Shape batch;
+  AttentionOperand query, key, value, out, bias, mask;
+  std::optional<size_t> bias_input, mask_input;
+  float scale = 1, masked = 0;
+  bool causal = false;
+
+  int64_t heads() const;  // of all images
+};
+// Throws Error{bad_model}.
+AttentionProblem attention_problem(const OpDesc& desc);
+
+// Reason why no kernel takes the operation, or "".
+std::string reject_attention(const OpDesc& desc);
+
+// A launch with the sources' defines, arguments and heads * blocks work-groups, of which each computes
+// `rows` queries. `turned`: unless 0, a constant bias is packed with the keys as rows, which are padded to
+// a multiple of so many queries.
+KernelSpec attention_launch(const char* source, const OpDesc& desc, const AttentionProblem& problem,
+                            int64_t rows, std::array<size_t, 3> local, int64_t turned,
+                            KernelPlan& plan);
+
+// By vectors along the queries, on CPUs (attention_rows.cl).
+const KernelFamily& attention_rows_family();
+// By tiles in local memory (attention_tiles.cl).
+const KernelFamily& attention_tiles_family();
+// By matrix instructions of warps (attention_mma.cl).
+const KernelFamily& attention_mma_family();
+
+}  // namespace clinfer

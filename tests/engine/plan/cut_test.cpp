@@ -9,9 +9,11 @@
 
 #include "engine/engine.h"
 #include "engine/ocl/device.h"
+#include "engine/plan/work.h"
 #include "engine/runtime/left_work.h"
 #include "tests/devices.h"
 #include "tests/engine/test_files.h"
+#include "tests/kernels/op_test.h"
 
 namespace clinfer {
 namespace {
@@ -59,6 +61,83 @@ TEST(Cut, LayersOfUsualBatchesAreNotCut) {
   traits.compute_units = 1;
   traits.vector_width = 4;
   EXPECT_TRUE(cut_of(spec, assumed_seconds(desc, traits))) << "a slow device";
+}
+
+OpDesc product_of(const Shape& left, const Shape& right, bool constant,
+                  ElementType type = ElementType::f32) {
+  OpDesc desc;
+  desc.type = "MatMul";
+  desc.inputs = {TensorDesc::row_major(type, left), TensorDesc::row_major(type, right)};
+  Shape out = left;
+  out.back() = right.back();
+  desc.outputs = {TensorDesc::row_major(type, out)};
+  desc.constants = {{}, constant ? Tensor::allocate(ElementType::f32, right) : Tensor()};
+  desc.own_inputs = 2;
+  return desc;
+}
+
+// A weight of a convolution serves one channel, one of a product of [batch, tokens, channels] as many rows
+// as there are: the number of tokens is no number of channels.
+TEST(Cut, CountsTheMultiplyAddsOfTokens) {
+  EXPECT_EQ(multiply_adds(product_of({32, 196, 768}, {768, 3072}, true)), 32.0 * 196 * 768 * 3072);
+  EXPECT_EQ(multiply_adds(product_of({196, 768}, {768, 3072}, true)), 196.0 * 768 * 3072);
+  EXPECT_EQ(multiply_adds(product_of({2, 3, 5, 7}, {2, 3, 7, 4}, false)), 2.0 * 3 * 5 * 7 * 4);
+  OpDesc turned = product_of({8, 5}, {8, 3}, true);
+  turned.attributes.set("transpose_a", "true");
+  turned.outputs = {TensorDesc::row_major(ElementType::f32, {5, 3})};
+  EXPECT_EQ(multiply_adds(turned), 8.0 * 5 * 3);
+  OpDesc attention;
+  attention.type = "Attention";
+  attention.inputs = {TensorDesc::row_major(ElementType::f16, {2, 12, 50, 64}),
+                      TensorDesc::row_major(ElementType::f16, {2, 12, 70, 64}),
+                      TensorDesc::row_major(ElementType::f16, {2, 12, 70, 32})};
+  attention.outputs = {TensorDesc::row_major(ElementType::f16, {2, 50, 12, 32})};
+  attention.constants.resize(3);
+  EXPECT_EQ(multiply_adds(attention), 2.0 * 12 * 50 * 70 * (64 + 32));
+}
+
+// ViT-Base with 32 images: its largest product takes an H100 less than a tenth of a millisecond.
+TEST(Cut, LaunchesOfTransformersAreNotCut) {
+  const DeviceTraits traits = test::hopper("NVIDIA H100 80GB HBM3");
+  const KernelSpec spec = launch({1, 720, 1}, {128, 1, 1});
+  for (const Shape& weights : {Shape{768, 3072}, Shape{3072, 768}, Shape{768, 2304}})
+    EXPECT_FALSE(cut_of(
+        spec, assumed_seconds(product_of({32, 196, weights[0]}, weights, true, ElementType::f16),
+                              traits)));
+}
+
+// A launch is cut by what is assumed of the device. A device that takes a tenth of that or less would be cut for
+// nothing.
+TEST(Cut, EstimatesAreNotFarAboveWhatIsMeasured) {
+  const auto context = ocl::Context::create(ocl::select_device(""));
+  const auto check = [&](OpDesc desc, int opset, const std::vector<Tensor>& inputs) {
+    desc.opset = opset;
+    const double us = test::kernel_us(desc, inputs, context->traits);
+    EXPECT_LT(assumed_seconds(desc, context->traits), 10e-6 * us + 1e-3)
+        << desc.type << " took " << us << " us";
+  };
+  const auto random = [](const Shape& shape) { return test::random_tensor(shape); };
+  for (const bool constant : {false, true}) {
+    const std::vector<Tensor> inputs{random({4, 197, 192}),
+                                     random(constant ? Shape{192, 768} : Shape{4, 192, 768})};
+    OpDesc desc = product_of(inputs[0].shape(), inputs[1].shape(), constant);
+    if (constant) desc.constants[1] = inputs[1];
+    check(desc, 1, inputs);
+  }
+  const std::vector<Tensor> heads{random({2, 3, 197, 64}), random({2, 3, 197, 64}),
+                                  random({2, 3, 197, 64})};
+  check(test::make_desc("Attention", 1, {}, heads, {false, false, false}), 1, heads);
+  const std::vector<Tensor> scores{random({4, 3, 197, 197})};
+  check(test::make_desc("SoftMax", 8, test::attributes({{"axis", "-1"}}), scores, {false}), 8,
+        scores);
+  const std::vector<Tensor> image{random({1, 64, 56, 56}), random({64, 64, 3, 3})};
+  check(test::make_desc("Convolution", 1,
+                        test::attributes({{"strides", "1,1"},
+                                          {"dilations", "1,1"},
+                                          {"pads_begin", "1,1"},
+                                          {"pads_end", "1,1"}}),
+                        image, {false, true}),
+        1, image);
 }
 
 TEST(Cut, AtLeastTwoParts) {

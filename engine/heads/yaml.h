@@ -1,5 +1,5 @@
-// Reads the part of YAML that exporters write: block and flow mappings and sequences of plain and
-// quoted scalars. Anchors, tags, multi-line scalars and several documents are refused.
+// Reads YAML as exporters write it, by libyaml-cpp: mappings, sequences and scalars of the first
+// document. Anchors and aliases are refused.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace clinfer {
 
-// A scalar, a sequence or a mapping; scalars are texts.
+// A scalar, a sequence or a mapping; scalars are texts, null is an empty one.
 struct YamlNode {
   enum class Kind { scalar, sequence, mapping } kind = Kind::scalar;
   std::string text;
@@ -19,7 +19,7 @@ struct YamlNode {
   std::string text_of(const std::string& key) const;   // "" where there is no such scalar
 };
 
-// Throws Error{bad_argument} that names the line.
+// Throws Error{bad_argument} that names the line: of what is no YAML, too deep or too large.
 YamlNode parse_yaml(const std::string& text);
 
 }  // namespace clinfer

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/heads/common.h"
+#include "engine/heads/conventions.h"
 #include "engine/heads/heads.h"
 #include "engine/heads/masks.h"
 #include "engine/heads/points.h"
@@ -251,8 +252,8 @@ Match match_boxes_scores(const ModelFacts& facts) {
     // the classes first they are those of PP-YOLOE. Only YOLOv4 has boxes [1,N,1,4].
     if (cells)
       match.picture = pair->class_major && boxes.shape.size() < 4
-                          ? unit_picture("PP-YOLOE")
-                          : yolo_picture("YOLO with boxes and scores apart");
+                          ? picture_of(Family::pp_yoloe)
+                          : picture_of(Family::yolo_apart);
     match.classes = pair->classes;
     match.background = true;
     return match;

@@ -255,24 +255,6 @@ size_t vector_size(const Shape& shape) {
   return size;
 }
 
-PictureDefaults yolo_picture(const std::string& family) {
-  return {family, ResizeMode::letterbox, 114, true, ColorOrder::rgb, {0}, {255}};
-}
-
-PictureDefaults imagenet_picture(const std::string& family) {
-  return {family,
-          ResizeMode::stretch,
-          0,
-          true,
-          ColorOrder::rgb,
-          {123.675f, 116.28f, 103.53f},
-          {58.395f, 57.12f, 57.375f}};
-}
-
-PictureDefaults unit_picture(const std::string& family) {
-  return {family, ResizeMode::stretch, 0, true, ColorOrder::rgb, {0}, {255}};
-}
-
 void keep_tensor(const std::string& name, const Tensor& tensor, Results& results) {
   results.tensors.push_back({name, tensor.convert(host_type(tensor.type()))});
 }

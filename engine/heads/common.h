@@ -156,13 +156,6 @@ std::optional<Table> table_of(const OutputFacts& output);
 // Number of elements of a vector [N], [1,N], [N,1], [1,N,1] ...; 0: more than one dimension counts.
 size_t vector_size(const Shape& shape);
 
-// Pictures as Ultralytics' YOLO take them: RGB, 1/255, letterboxed with 114.
-PictureDefaults yolo_picture(const std::string& family);
-// RGB with mean and deviation of ImageNet; stretched.
-PictureDefaults imagenet_picture(const std::string& family);
-// RGB / 255, stretched.
-PictureDefaults unit_picture(const std::string& family);
-
 // A copy of its own; floats are f32, whatever the device computes in.
 void keep_tensor(const std::string& name, const Tensor& tensor, Results& results);
 

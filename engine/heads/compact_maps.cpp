@@ -3,17 +3,13 @@
 #include <algorithm>
 #include <array>
 
+#include "engine/heads/conventions.h"
 #include "engine/heads/grids.h"
 #include "engine/heads/heads.h"
 #include "engine/heads/network.h"
 
 namespace clinfer {
 namespace {
-
-// BGR / 255, stretched.
-PictureDefaults compact_picture(const std::string& family) {
-  return {family, ResizeMode::stretch, 0, true, ColorOrder::bgr, {0}, {255}};
-}
 
 size_t best_channel(const Map& map, const Floats& values, size_t from, size_t cell) {
   size_t best = from;
@@ -157,7 +153,7 @@ Match match_fastestdet(const ModelFacts& facts) {
   match.reason = "a map of objectness, boxes and " + std::to_string(match.classes) + " classes";
   if (match.fit == Fit::against) match.doubt = "which nothing says";
   match.decode = FastestDet{facts, *map};
-  match.picture = compact_picture("FastestDet");
+  match.picture = picture_of(Family::fastestdet);
   return match;
 }
 
@@ -185,7 +181,7 @@ Match match_fastest_v2(const ModelFacts& facts) {
     match.assumptions.push_back(
         "nothing says which anchors the network was trained with; those published for COCO are "
         "used");
-  match.picture = compact_picture("YOLO-FastestV2");
+  match.picture = picture_of(Family::yolo_fastest_v2);
   return match;
 }
 
@@ -203,13 +199,7 @@ Match match_dbface(const ModelFacts& facts) {
   match.decode = DbFace{facts, *heat, *sides, *points, {}};
   match.classes = 1;
   match.class_names = {"face"};
-  match.picture = PictureDefaults{"DBFace",
-                                  ResizeMode::stretch,
-                                  0,
-                                  true,
-                                  ColorOrder::bgr,
-                                  {104.04f, 113.985f, 119.85f},
-                                  {73.695f, 69.87f, 70.89f}};
+  match.picture = picture_of(Family::dbface);
   return match;
 }
 

@@ -179,7 +179,7 @@ const char* name_of(Fit fit);
 // FrameTransform.
 struct PictureDefaults {
   std::string family;  // for messages
-  ResizeMode resize = ResizeMode::stretch;
+  std::optional<ResizeMode> resize = ResizeMode::stretch;  // nullopt: they take any size
   float pad_value = 0;
   bool centered = true;
   ColorOrder color = ColorOrder::rgb;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/heads/common.h"
+#include "engine/heads/conventions.h"
 #include "engine/heads/heads.h"
 #include "engine/heads/masks.h"
 
@@ -243,10 +244,10 @@ Match match_queries(const ModelFacts& facts, bool softmax) {
   const bool imagenet = softmax || queries->rf || type.rfind("deformable", 0) == 0 ||
                         type.rfind("conditional", 0) == 0 || type.rfind("dab", 0) == 0 ||
                         type.rfind("deta", 0) == 0 || type.rfind("lw", 0) == 0;
-  match.picture = imagenet ? imagenet_picture(queries->rf ? "RF-DETR"
-                                              : softmax   ? "DETR"
-                                                          : type)
-                           : unit_picture("RT-DETR, D-FINE and DEIM");
+  match.picture = picture_of(!imagenet     ? Family::rtdetr
+                             : queries->rf ? Family::rfdetr
+                             : softmax     ? Family::detr
+                                           : Family::deformable_detr);
   match.classes = queries->classes - (softmax ? 1 : 0);
   return match;
 }
@@ -297,7 +298,7 @@ Match match_detr_rows(const ModelFacts& facts) {
               : labels == classes && labels != 0           ? Fit::certain
               : labels == 0 && (n == 300 || classes == 80) ? Fit::likely
                                                            : Fit::against;
-  match.picture = unit_picture("RT-DETR");
+  match.picture = picture_of(Family::rtdetr);
   match.classes = classes;
   return match;
 }

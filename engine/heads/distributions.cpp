@@ -2,6 +2,7 @@
 // YOLO v8's maps as they leave the network (16 bins and class scores in one).
 #include <algorithm>
 
+#include "engine/heads/conventions.h"
 #include "engine/heads/grids.h"
 #include "engine/heads/heads.h"
 
@@ -143,16 +144,9 @@ std::vector<NanodetLevel> nanodet_pairs(const ModelFacts& facts) {
 }  // namespace
 
 Match match_nanodet(const ModelFacts& facts) {
-  const PictureDefaults picture{"NanoDet",
-                                ResizeMode::stretch,
-                                0,
-                                true,
-                                ColorOrder::bgr,
-                                {103.53f, 116.28f, 123.675f},
-                                {57.375f, 57.12f, 58.395f}};
   const Suppression suppression = suppression_of(facts);
   Match match;
-  match.picture = picture;
+  match.picture = picture_of(Family::nanodet);
   const std::vector<NanodetLevel> levels = nanodet_pairs(facts);
   if (levels.size() >= 2) {
     match.decode = [levels, suppression, squashed = Decided()](std::span<const Tensor> outputs,
@@ -315,7 +309,7 @@ Match match_yolov8_maps(const ModelFacts& facts) {
                                                                                 : Fit::against;
   match.reason = "distributions of 16 bins a side and " + std::to_string(match.classes) +
                  " class scores in maps" + (apart ? " of their own" : "");
-  match.picture = yolo_picture("YOLO");
+  match.picture = picture_of(Family::yolo);
   return match;
 }
 

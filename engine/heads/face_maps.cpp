@@ -3,6 +3,7 @@
 // (probabilities, distances from the cell's corner, points).
 #include <array>
 
+#include "engine/heads/conventions.h"
 #include "engine/heads/grids.h"
 
 namespace clinfer {
@@ -147,7 +148,7 @@ Match match_maps(const ModelFacts& facts, bool offsets) {
 
 Match match_retinaface_maps(const ModelFacts& facts) {
   Match match = match_maps(facts, true);
-  match.picture = PictureDefaults{"InsightFace's RetinaFace"};
+  match.picture = picture_of(Family::insightface_retinaface);
   return match;
 }
 

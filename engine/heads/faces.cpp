@@ -2,6 +2,7 @@
 // YuNet (cls, obj, bbox, kps). Five points where there are outputs of them.
 #include <algorithm>
 
+#include "engine/heads/conventions.h"
 #include "engine/heads/grids.h"
 #include "engine/heads/heads.h"
 #include "engine/heads/points.h"
@@ -187,10 +188,8 @@ void decode_yunet(const std::vector<YunetLevel>& levels, std::span<const Tensor>
 }  // namespace
 
 Match match_scrfd(const ModelFacts& facts) {
-  const PictureDefaults picture{"SCRFD", ResizeMode::stretch, 0, true, ColorOrder::rgb, {127.5f},
-                                {128}};
   if (Match maps = match_scrfd_maps(facts); maps.fit != Fit::no) {
-    maps.picture = picture;
+    maps.picture = picture_of(Family::scrfd);
     maps.class_names = {"face"};
     return maps;
   }
@@ -207,7 +206,7 @@ Match match_scrfd(const ModelFacts& facts) {
                  (levels[0].points ? " and five points" : "");
   // With one anchor a cell, others have such outputs as well.
   match.fit = levels[0].anchors == 2 ? Fit::certain : Fit::likely;
-  match.picture = picture;
+  match.picture = picture_of(Family::scrfd);
   match.classes = 1;
   match.class_names = {"face"};
   return match;
@@ -228,7 +227,7 @@ Match match_yunet(const ModelFacts& facts) {
   match.reason = "cls, obj and bbox at " + std::to_string(levels.size()) + " levels" +
                  (with_points == 0 ? "" : ", five points at " + std::to_string(with_points));
   match.fit = Fit::certain;
-  match.picture = PictureDefaults{"YuNet", ResizeMode::stretch, 0, true, ColorOrder::bgr, {0}, {1}};
+  match.picture = picture_of(Family::yunet);
   match.classes = 1;
   match.class_names = {"face"};
   return match;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "engine/heads/conventions.h"
 #include "engine/heads/heads.h"
 #include "engine/heads/points.h"
 
@@ -267,13 +268,7 @@ Match match_centernet(const ModelFacts& facts) {
   match.decode = head;
   match.reason = "heat map, sizes and offsets at a quarter of the input";
   match.fit = named ? Fit::certain : heat->channels == 80 ? Fit::likely : Fit::possible;
-  match.picture = PictureDefaults{"CenterNet",
-                                  ResizeMode::stretch,
-                                  0,
-                                  true,
-                                  ColorOrder::bgr,
-                                  {104.04f, 113.985f, 119.85f},
-                                  {73.695f, 69.87f, 70.89f}};
+  match.picture = picture_of(Family::centernet);
   match.classes = heat->channels;
   return match;
 }
@@ -321,7 +316,7 @@ Match match_centerface(const ModelFacts& facts) {
         " are sizes and which are offsets; " + facts.outputs[pairs[0].output].name +
         " is read as sizes, and raw tensors are attached beside; models that list their outputs in "
         "the order heat map, sizes, offsets, points say it");
-  match.picture = PictureDefaults{"CenterFace"};
+  match.picture = picture_of(Family::centerface);
   match.classes = 1;
   match.class_names = {"face"};
   return match;
@@ -336,12 +331,7 @@ Match match_fcos(const ModelFacts& facts) {
       "classes, distances and centerness of " + std::to_string(head->levels.size()) + " levels";
   match.classes = head->levels[0].classes.channels;
   match.fit = Fit::certain;
-  match.picture =
-      head->middle == 0
-          ? unit_picture("torchvision's FCOS")
-          : PictureDefaults{"FCOS", ResizeMode::stretch, 0,
-                            true,   ColorOrder::bgr,     {102.9801f, 115.9465f, 122.7717f},
-                            {1}};
+  match.picture = picture_of(head->middle == 0 ? Family::torchvision_fcos : Family::fcos);
   match.decode = *head;
   return match;
 }
@@ -360,7 +350,7 @@ Match match_detectnet(const ModelFacts& facts) {
     match.decode = head;
     match.reason = "coverage and boxes at stride " + std::to_string(stride);
     match.fit = named ? Fit::certain : Fit::possible;
-    match.picture = unit_picture("TAO's DetectNet_v2");
+    match.picture = picture_of(Family::detectnet);
     match.classes = cover.channels;
     return match;
   }

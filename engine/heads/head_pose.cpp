@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "engine/heads/common.h"
+#include "engine/heads/conventions.h"
 #include "engine/heads/heads.h"
 
 namespace clinfer {
@@ -80,7 +81,7 @@ Match match_head_pose(const ModelFacts& facts) {
       "needs the angles of a head: three numbers, bins of three angles, or a rotation";
   Match match;
   match.class_names = {"face"};
-  match.picture = imagenet_picture("head pose");
+  match.picture = picture_of(Family::head_pose);
   const auto named = named_angles(facts);
   const auto all = [&](auto takes) {
     return std::all_of(facts.outputs.begin(), facts.outputs.end(), [&](const OutputFacts& output) {
@@ -90,7 +91,7 @@ Match match_head_pose(const ModelFacts& facts) {
   if (facts.outputs.size() == 3 && named && all([](size_t n) { return n == 1; })) {
     match.fit = Fit::certain;
     match.reason = "a number each of yaw, pitch and roll";
-    match.picture = PictureDefaults{"head pose"};
+    match.picture = picture_of(Family::head_angles);
     match.decode = [named = *named](std::span<const Tensor> outputs, const DecodeSettings&,
                                     Results& results) {
       std::array<double, 3> degrees{};
@@ -125,11 +126,7 @@ Match match_head_pose(const ModelFacts& facts) {
   match.fit = called ? Fit::certain : Fit::against;
   if (match.fit == Fit::against) match.doubt = "which nothing says";
   match.reason = vector ? "yaw, pitch and roll in degrees" : "a rotation matrix";
-  if (vector) {  // FSA-Net
-    match.picture = PictureDefaults{"FSA-Net"};
-    match.picture->mean = {127.5f};
-    match.picture->scale = {128};
-  }
+  if (vector) match.picture = picture_of(Family::fsa_net);
   match.decode = [vector](std::span<const Tensor> outputs, const DecodeSettings&,
                           Results& results) {
     const Floats values(output_of(outputs, 0, vector ? 3 : 9));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/heads/conventions.h"
 #include "engine/heads/heads.h"
 #include "engine/heads/keypoints.h"
 #include "engine/heads/maps.h"
@@ -51,12 +52,6 @@ KeyPoint peak_of(const Floats& values, const MapLayout& layout, size_t c, float 
   const float x = static_cast<float>(column) + shift(column, layout.columns, 1),
               y = static_cast<float>(row) + shift(row, layout.rows, layout.columns);
   return {x * x_step + 0.5f, y * y_step + 0.5f, peak_confidence(most)};
-}
-
-PictureDefaults pose_picture(const char* family) {
-  PictureDefaults picture = imagenet_picture(family);
-  picture.resize = ResizeMode::letterbox;  // persons keep their proportions
-  return picture;
 }
 
 }  // namespace
@@ -123,8 +118,7 @@ std::optional<Match> match_posenet(const ModelFacts& facts) {
   match.assumptions.push_back(
       "one person is read from the picture; where there may be more, let a detector of persons run "
       "before it");
-  match.picture =
-      PictureDefaults{"PoseNet", ResizeMode::stretch, 0, true, ColorOrder::rgb, {127.5f}, {127.5f}};
+  match.picture = picture_of(Family::posenet);
   return match;
 }
 
@@ -168,7 +162,7 @@ Match match_heatmaps(const ModelFacts& facts) {
     person.confidence = mean_confidence(person.keypoints);
     add_whole(facts, std::move(person), settings, results);
   };
-  match.picture = pose_picture("HRNet, ViTPose and SimpleBaseline");
+  match.picture = picture_of(Family::heat_maps);
   return match;
 }
 
@@ -219,7 +213,7 @@ Match match_simcc(const ModelFacts& facts) {
     person.confidence = mean_confidence(person.keypoints);
     add_whole(facts, std::move(person), settings, results);
   };
-  match.picture = pose_picture("RTMPose");
+  match.picture = picture_of(Family::rtmpose);
   return match;
 }
 
@@ -271,10 +265,7 @@ Match match_movenet(const ModelFacts& facts) {
              detection.keypoints = points[candidate.row];
            });
   };
-  PictureDefaults picture;
-  picture.family = "MoveNet";
-  picture.resize = ResizeMode::letterbox;
-  match.picture = picture;
+  match.picture = picture_of(Family::movenet);
   return match;
 }
 

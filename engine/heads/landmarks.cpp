@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/heads/conventions.h"
 #include "engine/heads/heads.h"
 #include "engine/heads/keypoints.h"
 #include "engine/heads/maps.h"
@@ -14,24 +15,19 @@ namespace {
 struct MeshKind {
   size_t elements, points, stride;
   Skeleton skeleton;
-  const char* family;
-  ColorOrder color = ColorOrder::rgb;
-  float mean = 0, scale = 255;
+  Family family;
   bool squashed = false;  // the score beside is a probability
   const char* of = "face";
   size_t more = 0;  // points of another output that follow these
 };
 
 constexpr MeshKind kMeshes[] = {
-    {1404, 468, 3, Skeleton::other, "FaceMesh", ColorOrder::rgb, 127.5f, 127.5f},
-    {1434, 478, 3, Skeleton::other, "FaceMesh with irises"},
-    {63, 21, 3, Skeleton::hand21, "MediaPipe's hand landmarks", ColorOrder::rgb, 0, 255, true,
-     "hand"},
-    {195, 33, 5, Skeleton::body33, "BlazePose", ColorOrder::rgb, 0, 255, true, "person"},
-    {155, 31, 5, Skeleton::other, "BlazePose of the upper body", ColorOrder::rgb, 0, 255, true,
-     "person"},
-    {213, 71, 3, Skeleton::other, "MediaPipe's irises", ColorOrder::rgb, 127.5f, 127.5f, false,
-     "eye", 5},
+    {1404, 468, 3, Skeleton::other, Family::facemesh},
+    {1434, 478, 3, Skeleton::other, Family::facemesh_irises},
+    {63, 21, 3, Skeleton::hand21, Family::hands, true, "hand"},
+    {195, 33, 5, Skeleton::body33, Family::blazepose, true, "person"},
+    {155, 31, 5, Skeleton::other, Family::upper_body, true, "person"},
+    {213, 71, 3, Skeleton::other, Family::irises, false, "eye", 5},
 };
 
 float presence(float value, bool squashed) { return squashed ? value : sigmoid(value); }
@@ -52,7 +48,8 @@ std::optional<size_t> score_output(const ModelFacts& facts, size_t points) {
 Match mesh(const ModelFacts& facts, size_t output, const MeshKind& kind) {
   Match match;
   match.fit = Fit::certain;
-  match.reason = std::to_string(kind.points) + " points of " + kind.family;
+  match.picture = picture_of(kind.family);
+  match.reason = std::to_string(kind.points) + " points of " + match.picture->family;
   match.class_names = {kind.of};
   const auto score = score_output(facts, output);
   std::optional<size_t> more;  // the iris, beside the contour of the eye
@@ -90,12 +87,6 @@ Match mesh(const ModelFacts& facts, size_t output, const MeshKind& kind) {
     }
     add_whole(facts, std::move(whole), settings, results);
   };
-  PictureDefaults picture;
-  picture.family = kind.family;
-  picture.color = kind.color;
-  picture.mean = {kind.mean};
-  picture.scale = {kind.scale};
-  match.picture = picture;
   return match;
 }
 
@@ -202,11 +193,7 @@ Match match_mtcnn(const ModelFacts& facts) {
                detection.landmarks.push_back({values[k] * width, values[k + 5] * height});
            });
   };
-  PictureDefaults picture;
-  picture.family = "MTCNN";
-  picture.mean = {127.5f};
-  picture.scale = {128};
-  match.picture = picture;
+  match.picture = picture_of(Family::mtcnn);
   match.class_names = {"face"};
   return match;
 }

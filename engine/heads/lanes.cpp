@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/heads/common.h"
+#include "engine/heads/conventions.h"
 #include "engine/heads/heads.h"
 
 namespace clinfer {
@@ -82,7 +83,7 @@ Match match_lanes(const ModelFacts& facts) {
     match.reason = std::to_string(shape[2]) + " lanes in " + std::to_string(form.rows) +
                    " rows, as trained on " + form.data;
     match.decode = LaneHead{facts, form, static_cast<size_t>(shape[2])};
-    match.picture = imagenet_picture("Ultra-Fast-Lane-Detection");
+    match.picture = picture_of(Family::lanes);
     match.class_names = {"lane"};
     return match;
   }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "engine/heads/conventions.h"
 #include "engine/heads/heads.h"
 
 namespace clinfer {
@@ -183,8 +184,7 @@ Match match_plain(const ModelFacts& facts, MapKind kind, const char* what) {
                                                          const DecodeSettings&, Results& results) {
     decode_plain(facts, layout, kind, squash, outputs, results);
   };
-  match.picture = kind == MapKind::depth ? imagenet_picture("depth estimation")
-                                         : imagenet_picture("saliency detection");
+  match.picture = picture_of(kind == MapKind::depth ? Family::depth : Family::saliency);
   return match;
 }
 
@@ -273,14 +273,8 @@ Match match_segmentation(const ModelFacts& facts) {
       results.contradiction = "values of a map of class numbers are no whole numbers from 0";
     results.maps.push_back(std::move(map));
   };
-  match.picture = facts.channels_last ? PictureDefaults{"TensorFlow's semantic segmentation",
-                                                        ResizeMode::stretch,
-                                                        0,
-                                                        true,
-                                                        ColorOrder::rgb,
-                                                        {127.5f},
-                                                        {127.5f}}
-                                      : imagenet_picture("semantic segmentation");
+  match.picture = picture_of(facts.channels_last ? Family::tensorflow_segmentation
+                                                 : Family::segmentation);
   return match;
 }
 
@@ -345,7 +339,7 @@ Match match_anomaly(const ModelFacts& facts) {
     map(outputs, settings, results);
     if (results.contradiction.empty()) verdict.add(outputs, results);
   };
-  match.picture = unit_picture("anomalib, whose networks normalise pictures themselves");
+  match.picture = picture_of(Family::anomalib);
   return match;
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "engine/heads/conventions.h"
 #include "engine/heads/heads.h"
 #include "engine/heads/maps.h"
 
@@ -230,10 +231,7 @@ Match match_part_fields(const ModelFacts& facts) {
                                                          Results& results) {
     decode_fields(facts, fields, heat, outputs, settings, results);
   };
-  PictureDefaults picture;
-  picture.family = "OpenPose";
-  picture.color = ColorOrder::bgr;
-  match.picture = picture;
+  match.picture = picture_of(Family::openpose);
   return match;
 }
 

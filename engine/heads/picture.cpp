@@ -52,66 +52,83 @@ const char* name_of(ColorOrder color) {
   return color == ColorOrder::rgb ? "rgb" : color == ColorOrder::gray ? "gray" : "bgr";
 }
 
-// The decisions on one model.
+ColorOrder turned(ColorOrder color) {
+  return color == ColorOrder::rgb ? ColorOrder::bgr : ColorOrder::rgb;
+}
+
+std::string joined(const std::vector<std::string>& parts, const std::string& last) {
+  std::string text;
+  for (size_t i = 0; i < parts.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == parts.size() ? last : ", ") + parts[i];
+  return text;
+}
+
+// The decisions on one model. Each fact (resize, padding, order of colours, range) has a source of its
+// own: a property, the model, a file beside it, else the family, else what is usual.
 class Picture {
  public:
   Picture(const Model& model, const StatedFacts& facts, const ImageShape& image, ElementType type,
           const ModelOptions& options, const std::optional<PictureDefaults>& family)
-      : model_(model), facts_(facts), image_(image), options_(options) {
+      : model_(model),
+        facts_(facts),
+        image_(image),
+        options_(options),
+        family_(family),
+        takes_floats_(is_float(type)) {
     embedded_ = truth(value("embedded_processing"));
     if (const auto planes = model.rt_info().find(Model::kColorsOfPlanes);
         planes != model.rt_info().end())
       colors_of_planes_ = lower(planes->second);
-    for (const char* key : {"mean_values", "mean", "scale_values", "scale", "color_space",
-                            "reverse_input_channels", "embedded_processing"})
-      if (!value(key).empty()) stated_ = true;
-    for (const char* option : {"mean_values", "scale_values", "scale", "reverse_input_channels"})
-      if (converted_with(model, option)) stated_ = true;
-    // The values of a family count all together, and only where nothing at all is stated.
-    if (!stated_ && family) family_ = *family;
-    // An input of integers takes pixels as they are.
-    if (family_ && (!is_float(type) || !colors_of_planes_.empty()))
-      family_->mean = {0}, family_->scale = {1};
   }
 
-  FrameTransform settle() {
-    FrameTransform transform;
+  PictureFeed settle() {
+    PictureFeed feed;
+    FrameTransform& transform = feed.transform;
     transform.nhwc = image_.nhwc;
     transform.color_arithmetic = options_.color_arithmetic;
     settle_resize(transform);
+    feed.crop_share = settle_share();
     settle_color(transform);
-    const bool in_graph = embedded_ || !colors_of_planes_.empty();
-    transform.mean = per_channel(options_.mean, {"mean_values", "mean"}, "mean", 0,
-                                 in_graph || converted_with(model_, "mean_values"));
-    transform.scale = per_channel(
-        options_.scale, {"scale_values", "scale"}, "scale", 1,
-        in_graph || converted_with(model_, "scale_values") || converted_with(model_, "scale"));
-    if (std::count(transform.scale.begin(), transform.scale.end(), 0.0f) != 0)
-      throw Error{ErrorCode::bad_argument, "scale must not be 0"};
-    return transform;
+    settle_range(transform);
+    return feed;
   }
 
-  // One line where nothing states how pictures are taken, else "".
-  std::string assumption(const FrameTransform& transform) const {
-    if (stated_ || !colors_of_planes_.empty() || !options_.mean.empty() ||
-        !options_.scale.empty() || options_.color_format != ColorChoice::automatic)
-      return {};
-    const std::string taken = std::string(image_.channels == 1                 ? "grey"
-                                          : transform.color == ColorOrder::rgb ? "RGB"
-                                                                               : "BGR") +
-                              ", mean " + text_of(transform.mean) + ", scale " +
-                              text_of(transform.scale) + ", " +
-                              (transform.resize == ResizeMode::letterbox ? "letterboxed"
-                               : transform.resize == ResizeMode::crop    ? "cropped"
-                                                                         : "stretched");
-    return "nothing states how the model takes pictures; " + taken + " is assumed" +
-           (family_ ? ", as " + family_->family + " takes them" : "") +
-           "; set color-format, mean, scale and resize-mode where it is otherwise";
+  // One line about what nothing states, else "".
+  std::string assumption() const {
+    if (doubts_.empty()) return {};
+    std::vector<std::string> what, of_family, usual, properties;
+    for (const Doubt& doubt : doubts_) {
+      what.push_back(doubt.what);
+      (doubt.of_family ? of_family : usual).push_back(doubt.taken);
+      properties.insert(properties.end(), doubt.properties.begin(), doubt.properties.end());
+    }
+    const bool all = doubts_.size() == (image_.channels == 1 ? 2u : 3u);
+    std::string text = "nothing states how the model takes pictures";
+    if (!all) text += " (" + joined(what, ", ") + ")";
+    text += "; " + joined(of_family.empty() ? usual : of_family, ", ") + " is assumed";
+    if (!of_family.empty()) {
+      text += ", as " + family_->family + " takes them";
+      if (!usual.empty()) text += ", and " + joined(usual, ", ");
+    }
+    return text + "; set " + joined(properties, " and ") + " where it is otherwise";
   }
 
   std::vector<Fact> origins;
 
  private:
+  // A fact that nothing states: what was taken for it, and how to set it.
+  struct Doubt {
+    std::string what, taken;
+    std::vector<std::string> properties;
+    bool of_family = false;
+  };
+  // Half of the range: numbers that somebody states, or the graph's own.
+  struct Half {
+    std::string source;  // empty: nothing is known
+    std::vector<float> values;
+    bool in_graph = false;
+  };
+
   std::string value(const std::string& key) const {
     const auto found = facts_.info.find(key);
     return found == facts_.info.end() ? std::string() : found->second;
@@ -119,51 +136,74 @@ class Picture {
   void note(const std::string& what, const std::string& is, const std::string& source) {
     origins.push_back({what, is, source});
   }
-  std::string family_source() const {
-    return family_ ? "assumed for " + family_->family : "assumed";
-  }
+  std::string family_source() const { return "assumed for " + family_->family; }
 
   void settle_resize(FrameTransform& transform) {
-    const std::string resize = lower(value("resize_type"));
+    const std::string stated = lower(value("resize_type"));
+    const bool of_family = family_ && family_->resize;
     std::string source = "assumed";
+    bool centered = true;
     if (options_.resize_mode != ResizeChoice::automatic) {
       source = "property";
       transform.resize = options_.resize_mode == ResizeChoice::letterbox ? ResizeMode::letterbox
                          : options_.resize_mode == ResizeChoice::crop    ? ResizeMode::crop
                                                                          : ResizeMode::stretch;
-      // As the model pads, where it says how, or its family is known for it.
-      const bool known = family_ && family_->resize == ResizeMode::letterbox;
-      transform.centered = known ? family_->centered : resize != "fit_to_window";
-      transform.pad_value = known ? family_->pad_value : 114;
-    } else if (!resize.empty()) {
+      centered = stated != "fit_to_window";
+    } else if (!stated.empty()) {
       source = facts_.source_of("resize_type");
-      transform.resize = resize.rfind("fit_to_window", 0) == 0 ? ResizeMode::letterbox
-                         : resize == "crop"                    ? ResizeMode::crop
+      transform.resize = stated.rfind("fit_to_window", 0) == 0 ? ResizeMode::letterbox
+                         : stated == "crop"                    ? ResizeMode::crop
                                                                : ResizeMode::stretch;
-      transform.centered = resize == "fit_to_window_letterbox";
-      transform.pad_value = 114;
-    } else if (family_) {
-      source = family_source();
-      transform.resize = family_->resize;
-      transform.centered = family_->centered;
-      transform.pad_value = family_->pad_value;
+      centered = stated == "fit_to_window_letterbox";
+    } else {
+      if (of_family) {
+        source = family_source();
+        transform.resize = *family_->resize;
+      }
+      doubts_.push_back({"the resize",
+                         transform.resize == ResizeMode::letterbox ? "letterboxed" : "stretched",
+                         {"resize-mode"},
+                         of_family});
     }
-    const std::vector<float> pad = parse_numbers(value("pad_value"), "model_info pad_value");
-    if (!pad.empty()) transform.pad_value = std::clamp(pad[0], 0.0f, 255.0f);
-    if (transform.resize != ResizeMode::letterbox)
-      transform.centered = true, transform.pad_value = 0;
-    note("resize-mode",
-         std::string(name_of(transform.resize)) +
-             (transform.resize == ResizeMode::letterbox
-                  ? " (" + text_of({transform.pad_value}) + ", " +
-                        (transform.centered ? "centred" : "at the top left") + ")"
-                  : ""),
+    note("resize-mode", name_of(transform.resize), source);
+    settle_padding(transform, centered, stated.rfind("fit_to_window", 0) == 0);
+  }
+
+  // Where a letterboxed picture lies, and what is around it.
+  void settle_padding(FrameTransform& transform, bool centered, bool place_stated) {
+    if (transform.resize != ResizeMode::letterbox) return;
+    const bool known = family_ && family_->resize == ResizeMode::letterbox;
+    transform.centered = place_stated || !known ? centered : family_->centered;
+    transform.pad_value = known ? family_->pad_value : 114;
+    std::string source = known ? family_source() : "assumed";
+    if (const auto pad = parse_numbers(value("pad_value"), "model_info pad_value"); !pad.empty()) {
+      transform.pad_value = std::clamp(pad[0], 0.0f, 255.0f);
+      source = facts_.source_of("pad_value");
+    }
+    note("padding",
+         text_of({transform.pad_value}) + (transform.centered ? ", centred" : ", at the top left"),
          source);
   }
 
+  float settle_share() {
+    const auto stated = parse_numbers(value("crop_share"), "crop_share");
+    // It goes with the resize that the same file states.
+    const bool fits = (options_.resize_mode == ResizeChoice::automatic ||
+                       options_.resize_mode == ResizeChoice::crop) &&
+                      facts_.source_of("crop_share") == facts_.source_of("resize_type");
+    const bool of_file = !stated.empty() && stated[0] > 0 && stated[0] <= 1 && fits;
+    const bool chosen = options_.crop_share > 0;
+    const float share = chosen ? static_cast<float>(options_.crop_share) : of_file ? stated[0] : 1;
+    if (chosen || of_file)
+      note("crop-share", text_of({share}), chosen ? "property" : facts_.source_of("crop_share"));
+    return share;
+  }
+
   void settle_color(FrameTransform& transform) {
+    const bool chosen = options_.color_format != ColorChoice::automatic;
+    const bool wants_rgb = options_.color_format == ColorChoice::rgb;
     if (image_.channels == 1) {
-      if (options_.color_format == ColorChoice::bgr || options_.color_format == ColorChoice::rgb)
+      if (chosen && options_.color_format != ColorChoice::gray)
         throw Error{ErrorCode::bad_argument,
                     "color-format: the model's input has 1 channel, use gray"};
       transform.color = ColorOrder::gray;
@@ -173,8 +213,7 @@ class Picture {
       throw Error{ErrorCode::bad_argument, "color-format=gray: the model's input has 3 channels"};
     if (!colors_of_planes_.empty()) {
       const bool is_rgb = colors_of_planes_ == "rgb";
-      if (options_.color_format != ColorChoice::automatic &&
-          (options_.color_format == ColorChoice::rgb) != is_rgb)
+      if (chosen && wants_rgb != is_rgb)
         throw Error{ErrorCode::bad_argument,
                     "color-format: the graph turns its planes into " + colors_of_planes_};
       transform.color = is_rgb ? ColorOrder::rgb : ColorOrder::bgr;
@@ -182,71 +221,125 @@ class Picture {
     }
     const std::string space = lower(value("color_space"));
     const std::string reversed = value("reverse_input_channels");
+    const ColorOrder stated = space == "rgb" ? ColorOrder::rgb : ColorOrder::bgr;
     std::string source = "assumed";
     transform.color = ColorOrder::bgr;
-    if (options_.color_format != ColorChoice::automatic) {
-      transform.color =
-          options_.color_format == ColorChoice::rgb ? ColorOrder::rgb : ColorOrder::bgr;
+    if (chosen) {
+      transform.color = wants_rgb ? ColorOrder::rgb : ColorOrder::bgr;
       source = "property";
     } else if (embedded_ || converted_with(model_, "reverse_input_channels")) {
       source = "the converter's options";
-      if (!space.empty()) transform.color = space == "rgb" ? ColorOrder::rgb : ColorOrder::bgr;
+      // The graph turns what it gets into what the family takes.
+      if (!space.empty())
+        transform.color = stated;
+      else if (family_ && !embedded_)
+        transform.color = turned(family_->color);
     } else if (!space.empty()) {
-      transform.color = space == "rgb" ? ColorOrder::rgb : ColorOrder::bgr;
+      transform.color = stated;
       source = facts_.source_of("color_space");
     } else if (!reversed.empty()) {
       transform.color = truth(reversed) ? ColorOrder::rgb : ColorOrder::bgr;
       source = facts_.source_of("reverse_input_channels");
-    } else if (family_) {
-      transform.color = family_->color;
-      source = family_source();
+    } else {
+      if (family_) {
+        transform.color = family_->color;
+        source = family_source();
+      }
+      doubts_.push_back({"the order of colours",
+                         transform.color == ColorOrder::rgb ? "RGB" : "BGR",
+                         {"color-format"},
+                         family_.has_value()});
     }
     note("color-format", name_of(transform.color), source);
   }
 
-  // Numbers for each channel from the property, else as stated, else the family's, else
-  // `otherwise`. done: the graph does it.
-  std::vector<float> per_channel(const std::string& property,
-                                 std::initializer_list<const char*> keys, const char* name,
-                                 float otherwise, bool done) {
-    std::string source, text, what = name;
-    if (!property.empty()) {
-      text = property;
-      source = "property";
-    } else if (done) {
-      source = "in the graph";
-    } else {
-      for (const char* key : keys)
-        if (text.empty() && !value(key).empty()) {
-          text = value(key);
-          source = facts_.source_of(key);
-          what = source + " " + name;
-        }
+  // Mean and scale are one fact: who states one of them and not the other states that the other is
+  // neutral, unless the half is the family's own.
+  void settle_range(FrameTransform& transform) {
+    const bool in_graph = embedded_ || !colors_of_planes_.empty();
+    Half mean = half_of(options_.mean, {"mean_values", "mean"}, "mean",
+                        in_graph || converted_with(model_, "mean_values"));
+    Half scale = half_of(
+        options_.scale, {"scale_values", "scale"}, "scale",
+        in_graph || converted_with(model_, "scale_values") || converted_with(model_, "scale"));
+    const auto fill = [&](Half& half, const Half& other, bool is_mean) {
+      if (!half.source.empty()) return;
+      half.values = {is_mean ? 0.0f : 1.0f};
+      half.source = "not stated";
+      if (other.source.empty() ? !takes_floats_ : other.in_graph || !family_) return;
+      if (!other.source.empty() && !is_close(other.values, of_family(transform, !is_mean))) return;
+      if (!family_) return;
+      half.values = of_family(transform, is_mean);
+      half.source = family_source();
+    };
+    const bool unstated = mean.source.empty() && scale.source.empty();
+    const Half stated_mean = mean;
+    fill(mean, scale, true);
+    fill(scale, stated_mean, false);
+    if (unstated && !takes_floats_) {
+      mean.source = scale.source = "the input's type";
+    } else if (unstated) {
+      if (!family_) mean.source = scale.source = "assumed";
+      doubts_.push_back({"the range",
+                         "mean " + text_of(mean.values) + ", scale " + text_of(scale.values),
+                         {"mean", "scale"},
+                         family_.has_value()});
     }
-    std::vector<float> values = parse_numbers(text, what);
-    if (values.empty() && source.empty() && family_) {
-      values = std::string(name) == "mean" ? family_->mean : family_->scale;
-      source = family_source();
+    transform.mean = checked("mean", mean);
+    transform.scale = checked("scale", scale);
+    if (std::count(transform.scale.begin(), transform.scale.end(), 0.0f) != 0)
+      throw Error{ErrorCode::bad_argument, "scale must not be 0"};
+  }
+
+  Half half_of(const std::string& property, std::initializer_list<const char*> keys,
+               const char* name, bool done) const {
+    if (auto values = parse_numbers(property, name); !values.empty()) return {"property", values};
+    if (done) return {"in the graph", {std::string(name) == "mean" ? 0.0f : 1.0f}, true};
+    for (const char* key : keys) {
+      if (value(key).empty()) continue;
+      const std::string source = facts_.source_of(key);
+      const auto values = parse_numbers(value(key), source + " " + name);
+      if (!values.empty()) return {source, values};
     }
-    if (values.empty()) values = {otherwise};
-    if (source.empty()) source = stated_ ? "not stated" : "assumed";
-    const auto channels = static_cast<size_t>(image_.channels);
-    if (channels == 1 && values.size() == 3 && source.rfind("assumed", 0) == 0)
-      values = {(values[0] + values[1] + values[2]) / 3};
-    if (values.size() != 1 && values.size() != channels)
-      throw Error{ErrorCode::bad_argument,
-                  std::string(name) + " has " + std::to_string(values.size()) +
-                      " numbers where 1 or " + std::to_string(channels) + " are needed"};
-    note(name, text_of(values), source);
+    return {};
+  }
+
+  // The family's mean or scale, in the order of colours that was settled.
+  std::vector<float> of_family(const FrameTransform& transform, bool mean) const {
+    std::vector<float> values = mean ? family_->mean : family_->scale;
+    if (values.size() != 3) return values;
+    if (transform.color == ColorOrder::gray) return {(values[0] + values[1] + values[2]) / 3};
+    if (transform.color != family_->color) std::swap(values[0], values[2]);
     return values;
+  }
+
+  static bool is_close(const std::vector<float>& a, const std::vector<float>& b) {
+    for (size_t c = 0; c < 3; ++c) {
+      const float x = a.size() == 1 ? a[0] : c < a.size() ? a[c] : a.back();
+      const float y = b.size() == 1 ? b[0] : c < b.size() ? b[c] : b.back();
+      if (!(std::fabs(x - y) <= 0.01f * std::fabs(y) + 0.5f)) return false;
+    }
+    return true;
+  }
+
+  std::vector<float> checked(const char* name, const Half& half) {
+    const auto channels = static_cast<size_t>(image_.channels);
+    if (half.values.size() != 1 && half.values.size() != channels)
+      throw Error{ErrorCode::bad_argument,
+                  std::string(name) + " has " + std::to_string(half.values.size()) +
+                      " numbers where 1 or " + std::to_string(channels) + " are needed"};
+    note(name, text_of(half.values), half.source);
+    return half.values;
   }
 
   const Model& model_;
   const StatedFacts& facts_;
   const ImageShape& image_;
   const ModelOptions& options_;
-  std::optional<PictureDefaults> family_;
-  bool embedded_ = false, stated_ = false;
+  const std::optional<PictureDefaults> family_;
+  std::vector<Doubt> doubts_;
+  bool embedded_ = false;
+  bool takes_floats_ = true;      // an input of integers takes pixels as they are
   std::string colors_of_planes_;  // "": the graph does not begin with a conversion of planes
 };
 
@@ -299,17 +392,15 @@ std::vector<float> parse_numbers(const std::string& text, const std::string& wha
   return values;
 }
 
-FrameTransform picture_transform(const Model& model, const StatedFacts& facts,
-                                 const ImageShape& image, ElementType type,
-                                 const ModelOptions& options,
-                                 const std::optional<PictureDefaults>& family,
-                                 std::vector<Fact>& origins, std::vector<std::string>& warnings) {
+PictureFeed picture_feed(const Model& model, const StatedFacts& facts, const ImageShape& image,
+                         ElementType type, const ModelOptions& options,
+                         const std::optional<PictureDefaults>& family, std::vector<Fact>& origins,
+                         std::vector<std::string>& warnings) {
   Picture picture(model, facts, image, type, options, family);
-  const FrameTransform transform = picture.settle();
+  const PictureFeed feed = picture.settle();
   origins.insert(origins.end(), picture.origins.begin(), picture.origins.end());
-  if (std::string said = picture.assumption(transform); !said.empty())
-    warnings.push_back(std::move(said));
-  return transform;
+  if (std::string said = picture.assumption(); !said.empty()) warnings.push_back(std::move(said));
+  return feed;
 }
 
 }  // namespace clinfer

@@ -24,12 +24,16 @@ struct StatedFacts {
   std::string source_of(const std::string& key) const;
 };
 
+struct PictureFeed {
+  FrameTransform transform;
+  float crop_share = 1;  // of each side of the picture, about its middle, before the transform
+};
+
 // Appends each decision to `origins`, and to `warnings` what nothing states. Throws
 // Error{bad_argument} on options and facts that cannot be.
-FrameTransform picture_transform(const Model& model, const StatedFacts& facts,
-                                 const ImageShape& image, ElementType type,
-                                 const ModelOptions& options,
-                                 const std::optional<PictureDefaults>& family,
-                                 std::vector<Fact>& origins, std::vector<std::string>& warnings);
+PictureFeed picture_feed(const Model& model, const StatedFacts& facts, const ImageShape& image,
+                         ElementType type, const ModelOptions& options,
+                         const std::optional<PictureDefaults>& family, std::vector<Fact>& origins,
+                         std::vector<std::string>& warnings);
 
 }  // namespace clinfer

@@ -2,6 +2,7 @@
 // step, RetinaNet, EfficientDet, and MediaPipe's detectors (BlazeFace, palms, persons).
 #include <algorithm>
 
+#include "engine/heads/conventions.h"
 #include "engine/heads/grids.h"
 #include "engine/heads/heads.h"
 #include "engine/heads/points.h"
@@ -60,7 +61,7 @@ struct FaceOutputs {
   size_t rows = 0;
   std::optional<size_t> boxes, scores, points, overlaps;
   size_t point_count = 5;  // of a face; plates have four
-  bool joined = false;  // YuNet's first form: boxes and points in one output [N,14]
+  bool joined = false;     // YuNet's first form: boxes and points in one output [N,14]
 };
 
 FaceOutputs find_face_outputs(const ModelFacts& facts) {
@@ -254,8 +255,10 @@ Match match_nine(const ModelFacts& facts, bool efficientdet) {
   match.decode = head;
   match.reason = "offsets " + box.name + " and scores " + score.name + " of nine boxes a cell";
   match.fit = efficient != efficientdet ? Fit::against : named ? Fit::certain : Fit::possible;
-  match.picture = tv ? unit_picture("torchvision's RetinaNet")
-                     : imagenet_picture(efficientdet ? "EfficientDet" : "RetinaNet");
+  match.picture = picture_of(tv                    ? Family::torchvision_retinanet
+                             : efficientdet        ? Family::efficientdet
+                             : facts.channels_last ? Family::keras_retinanet
+                                                   : Family::retinanet);
   match.classes = table.columns;
   return match;
 }
@@ -361,11 +364,7 @@ Match match_retinaface(const ModelFacts& facts) {
                  std::to_string(parts.rows) + " priors";
   match.fit = parts.point_count == 5 ? Fit::certain : Fit::likely;
   if (parts.point_count == 5) match.class_names = {"face"};
-  match.picture = PictureDefaults{"RetinaFace",    ResizeMode::stretch, 0,  true,
-                                  ColorOrder::bgr, {104, 117, 123},     {1}};
-  if (parts.joined)
-    match.picture =
-        PictureDefaults{"YuNet", ResizeMode::stretch, 0, true, ColorOrder::bgr, {0}, {1}};
+  match.picture = picture_of(parts.joined ? Family::yunet_rows : Family::retinaface);
   match.classes = 1;
   return match;
 }
@@ -396,8 +395,7 @@ Match match_ultraface(const ModelFacts& facts) {
   match.reason = "boxes and face scores of " + std::to_string(parts.rows) + " priors";
   match.class_names = {"background", "face"};
   match.fit = Fit::certain;
-  match.picture =
-      PictureDefaults{"UltraFace", ResizeMode::stretch, 0, true, ColorOrder::rgb, {127}, {128}};
+  match.picture = picture_of(Family::ultraface);
   return match;
 }
 
@@ -435,9 +433,7 @@ Match match_blaze(const ModelFacts& facts) {
   match.class_names = {head.boxes.columns == 16   ? "face"
                        : head.boxes.columns == 18 ? "palm"
                                                   : "person"};
-  match.picture =
-      PictureDefaults{"MediaPipe's detectors", ResizeMode::letterbox, 0, true, ColorOrder::rgb,
-                      {palms ? 0 : 127.5f},    {palms ? 255 : 127.5f}};
+  match.picture = picture_of(palms ? Family::palms : Family::blazeface);
   match.classes = 1;
   return match;
 }

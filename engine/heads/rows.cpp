@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/heads/common.h"
+#include "engine/heads/conventions.h"
 #include "engine/heads/heads.h"
 #include "engine/heads/masks.h"
 #include "engine/heads/points.h"
@@ -294,7 +295,7 @@ Match match_rows(const ModelFacts& facts, RowTask task) {
   if (cells && n > 1000) head.suppression = suppression_of(facts);
   Match match;
   match.decode = head;
-  match.picture = yolo_picture("end-to-end YOLO");
+  match.picture = picture_of(Family::end_to_end);
   match.reason =
       "rows of " + std::to_string(rows->columns) + ": " +
       (task == RowTask::obb ? "centre, size, score, class, angle" : "corners, score, class") +
@@ -362,7 +363,7 @@ Match match_sevens(const ModelFacts& facts, bool class_first) {
               : output.shape.size() == 2 || nas                                  ? Fit::certain
                                                                                  : Fit::possible;
   if (lower(info(facts, "task")) == "obb") match.fit = Fit::against;
-  match.picture = yolo_picture(class_first ? "YOLOv7 with its suppression" : "YOLO-NAS");
+  match.picture = picture_of(class_first ? Family::yolov7_rows : Family::yolo_nas);
   return match;
 }
 
@@ -392,7 +393,7 @@ Match match_class_first(const ModelFacts& facts) {
   match.fit = paddle                                    ? Fit::certain
               : rows->count && output.shape.size() == 2 ? Fit::certain
                                                         : Fit::against;
-  match.picture = imagenet_picture("PaddleDetection");
+  match.picture = picture_of(Family::paddle_detection);
   return match;
 }
 

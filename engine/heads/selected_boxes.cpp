@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/heads/common.h"
+#include "engine/heads/conventions.h"
 #include "engine/heads/heads.h"
 
 namespace clinfer {
@@ -107,9 +108,7 @@ Match match_selected_boxes(const ModelFacts& facts) {
   match.classes = found->classes;
   match.decode = head;
   if (keras) {
-    PictureDefaults picture = yolo_picture("Keras' YOLO");
-    picture.pad_value = 128;
-    match.picture = picture;
+    match.picture = picture_of(Family::keras_yolo);
   } else {
     match.assumptions.push_back(
         "the boxes " + boxes.name +

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "engine/heads/common.h"
+#include "engine/heads/conventions.h"
 #include "engine/heads/heads.h"
 
 namespace clinfer {
@@ -98,14 +99,14 @@ std::vector<Anchor> aizoo_anchors() {
   return anchors;
 }
 
-enum class Family { tensorflow, ssd300, aizoo };
+enum class Kind { tensorflow, ssd300, aizoo };
 constexpr size_t kTensorflowAnchors = 1917, kSsd300Anchors = 8732, kAizooAnchors = 5972;
 
 struct SsdHead {
   ModelFacts facts;
   size_t boxes = 0, scores = 0, classes = 0;
   std::vector<Anchor> anchors;
-  Family family = Family::ssd300;
+  Kind family = Kind::ssd300;
   bool softmax_op = false;
   Decided squashed, normalised, background_at;
 
@@ -114,7 +115,7 @@ struct SsdHead {
     const size_t n = anchors.size();
     const Floats offsets(output_of(outputs, boxes, n * 4)),
         values(output_of(outputs, scores, n * classes));
-    const bool tensorflow = family == Family::tensorflow;  // y before x
+    const bool tensorflow = family == Kind::tensorflow;  // y before x
     std::vector<float> buffer, box_buffer;
     bool logits_seen = false, sums_to_one = true;
     size_t first_leads = 0, last_leads = 0;
@@ -136,17 +137,16 @@ struct SsdHead {
     // TensorFlow squashes each class by itself, with the background first, AIZOO without one; SSD300 by a softmax with the
     // background first, or last as OpenMMLab has it.
     const bool softmax =
-        softmax_op ||
-        normalised.settle(!logits && sums_to_one ? Decided::first : Decided::open,
-                          family == Family::ssd300 ? Decided::first : Decided::second) ==
-            Decided::first;
+        softmax_op || normalised.settle(!logits && sums_to_one ? Decided::first : Decided::open,
+                                        family == Kind::ssd300 ? Decided::first
+                                                               : Decided::second) == Decided::first;
     const auto place = tensorflow                ? Decided::first
                        : last_leads * 4 > n * 3  ? Decided::second
                        : first_leads * 4 > n * 3 ? Decided::first
                                                  : Decided::open;
     const bool is_last = background_at.settle(place, Decided::first) == Decided::second;
     // AIZOO's classes are with and without a mask, and no background.
-    const size_t background = family == Family::aizoo ? classes : is_last ? classes - 1 : 0;
+    const size_t background = family == Kind::aizoo ? classes : is_last ? classes - 1 : 0;
     const size_t first = background == 0 ? 1 : 0;
     const float width = static_cast<float>(facts.width), height = static_cast<float>(facts.height);
     Candidates candidates(settings);
@@ -211,12 +211,12 @@ Match match_ssd_anchors(const ModelFacts& facts) {
     return {Fit::no, needs, {}};
   head.boxes = *boxes;
   head.scores = *scores;
-  head.family = rows == kTensorflowAnchors ? Family::tensorflow
-                : rows == kAizooAnchors    ? Family::aizoo
-                                           : Family::ssd300;
-  head.anchors = head.family == Family::tensorflow ? tensorflow_anchors()
-                 : head.family == Family::aizoo    ? aizoo_anchors()
-                                                   : ssd300_anchors();
+  head.family = rows == kTensorflowAnchors ? Kind::tensorflow
+                : rows == kAizooAnchors    ? Kind::aizoo
+                                           : Kind::ssd300;
+  head.anchors = head.family == Kind::tensorflow ? tensorflow_anchors()
+                 : head.family == Kind::aizoo    ? aizoo_anchors()
+                                                 : ssd300_anchors();
   head.softmax_op =
       facts.outputs[*scores].op == "SoftMax" || facts.outputs[*scores].op == "Softmax";
   Match match;
@@ -227,26 +227,20 @@ Match match_ssd_anchors(const ModelFacts& facts) {
     match.assumptions.push_back("no name says that " + facts.outputs[*boxes].name +
                                 " are offsets to anchors; post-process=boxes-scores reads them as "
                                 "boxes");
-  const std::string family = head.family == Family::tensorflow ? "TensorFlow's SSD"
-                             : head.family == Family::aizoo    ? "AIZOO's detector of face masks"
-                                                               : "SSD300";
+  const std::string family = head.family == Kind::tensorflow ? "TensorFlow's SSD"
+                             : head.family == Kind::aizoo    ? "AIZOO's detector of face masks"
+                                                             : "SSD300";
   match.reason = std::to_string(rows) + " anchors of " + family;
   match.classes = head.classes;
   match.decode = head;
-  if (head.family == Family::aizoo) {
+  if (head.family == Kind::aizoo) {
     match.class_names = {"mask", "no mask"};
-    match.picture = unit_picture(family);
+    match.picture = picture_of(Family::aizoo);
     return match;
   }
   match.from_one = true;
   match.background = true;
-  match.picture = PictureDefaults{family};
-  match.picture->mean = {127.5f};
-  match.picture->scale = {127.5f};
-  if (head.family == Family::ssd300) {
-    match.picture->mean = {123.675f, 116.28f, 103.53f};
-    match.picture->scale = {58.395f, 57.12f, 57.375f};
-  }
+  match.picture = picture_of(head.family == Kind::ssd300 ? Family::ssd300 : Family::tensorflow_ssd);
   return match;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/heads/conventions.h"
 #include "engine/heads/heads.h"
 #include "engine/heads/maps.h"
 #include "engine/heads/points.h"
@@ -174,10 +175,7 @@ Match match_text_detection(const ModelFacts& facts) {
                                            const DecodeSettings& settings, Results& results) {
     decode_text(facts, layout, outputs, settings, results);
   };
-  // PaddleOCR puts ImageNet's numbers of R, G, B on B, G, R as OpenCV reads them.
-  PictureDefaults picture = imagenet_picture("PP-OCR's text detection");
-  picture.color = ColorOrder::bgr;
-  match.picture = picture;
+  match.picture = picture_of(Family::text_detection);
   return match;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/heads/common.h"
+#include "engine/heads/conventions.h"
 #include "engine/heads/heads.h"
 #include "engine/heads/masks.h"
 #include "engine/heads/points.h"
@@ -257,14 +258,14 @@ Match match_boxes_scores_labels(const ModelFacts& facts) {
               : triple->by_type || triple->count || (triple->named == 2 && named_labels)
                   ? Fit::likely
                   : Fit::possible;
-  match.picture = unit_picture("detectors with their suppression inside");
+  match.picture = picture_of(Family::suppressed);
   const Origin origin = origin_of(facts, *triple);
   const auto suppressed = suppresses(facts, *triple, origin);
   if (!suppressed.value_or(false)) {
     head.suppression = suppression_of(facts);
     if (suppressed) {
       match.reason += "; a row for each cell, before suppression";
-      match.picture = yolo_picture("YOLO as DeepStream-Yolo writes it");
+      match.picture = picture_of(Family::deepstream_yolo);
     } else {
       match.assumptions.push_back(
           "nothing says whether the boxes " + facts.outputs[triple->boxes].name +
@@ -278,7 +279,7 @@ Match match_boxes_scores_labels(const ModelFacts& facts) {
       match.from_one = true;
       match.fit = Fit::certain;
       match.reason += "; TensorFlow's: y before x, classes from 1";
-      match.picture = PictureDefaults{"TensorFlow's object detection"};
+      match.picture = picture_of(Family::tensorflow);
       break;
     case Origin::nvidia:
       head.y_first = true;
@@ -300,20 +301,14 @@ Match match_boxes_scores_labels(const ModelFacts& facts) {
             "raw "
             "tensors are attached beside; models that name their outputs (boxes, scores, classes) "
             "say it");
-      match.picture = PictureDefaults{"TensorFlow Lite's detectors",
-                                      ResizeMode::stretch,
-                                      0,
-                                      true,
-                                      ColorOrder::rgb,
-                                      {127.5f},
-                                      {127.5f}};
+      match.picture = picture_of(Family::tensorflow_lite);
       break;
     case Origin::torchvision:
       match.from_one = true;
-      match.picture = unit_picture("torchvision's detectors");
+      match.picture = picture_of(Family::torchvision);
       break;
     case Origin::nas:
-      match.picture = yolo_picture("YOLO-NAS");
+      match.picture = picture_of(triple->points ? Family::yolo_nas_pose : Family::yolo_nas);
       break;
     case Origin::other:
       match.unsure = triple->named == 0;

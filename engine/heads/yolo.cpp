@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/heads/common.h"
+#include "engine/heads/conventions.h"
 #include "engine/heads/heads.h"
 #include "engine/heads/masks.h"
 #include "engine/heads/points.h"
@@ -279,14 +280,11 @@ Match match_yolox(const ModelFacts& facts) {
   const bool deepstream = sixes && !named && facts.input_names == std::vector<std::string>{"input"};
   if (deepstream || (sixes && head.sixes.get() == Decided::second)) {
     match.fit = Fit::certain;
-    match.picture = yolo_picture("YOLO as DeepStream-Yolo writes it");
+    match.picture = picture_of(Family::deepstream_yolo);
     return match;
   }
-  if (file_says(facts, "yolov6") || file_says(facts, "yolo_v6"))
-    match.picture = yolo_picture("YOLOv6");
-  else
-    match.picture =
-        PictureDefaults{"YOLOX", ResizeMode::stretch, 114, true, ColorOrder::bgr, {0}, {1}};
+  const bool v6 = file_says(facts, "yolov6") || file_says(facts, "yolo_v6");
+  match.picture = picture_of(v6 ? Family::yolov6 : Family::yolox);
   return match;
 }
 
@@ -342,7 +340,7 @@ Match match_yolov5_rows(const ModelFacts& facts) {
   }
   match.classes = sixes ? 0 : layout.classes;
   match.decode = head;
-  match.picture = yolo_picture("YOLOv5 and v7");
+  match.picture = picture_of(Family::yolov5);
   return match;
 }
 

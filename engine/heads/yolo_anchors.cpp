@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "engine/heads/common.h"
+#include "engine/heads/conventions.h"
 #include "engine/heads/heads.h"
 
 namespace clinfer {
@@ -277,7 +278,7 @@ Match match_raw(const ModelFacts& facts, Version version, const std::vector<floa
   match.reason = std::to_string(levels->size()) +
                  (own ? " maps with model_info's anchors" : " maps with published anchors");
   match.classes = levels->front().classes;
-  match.picture = yolo_picture("YOLO");
+  match.picture = picture_of(version == Version::v5 ? Family::yolov5 : Family::darknet);
   if (!own)
     match.assumptions.push_back(
         "nothing says which anchors the network was trained with; those published are used");
@@ -317,7 +318,7 @@ Match match_v2_map(const ModelFacts& facts) {
   match.fit = level.classes == 20 || level.classes == 80 ? Fit::likely : Fit::possible;
   match.reason = "a map of five boxes a cell";
   match.classes = level.classes;
-  match.picture = yolo_picture("YOLOv2");
+  match.picture = picture_of(Family::yolov2);
   match.assumptions.push_back(
       "nothing says which anchors the network was trained with; those published are used");
   return match;

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "engine/heads/common.h"
+#include "engine/heads/conventions.h"
 #include "engine/heads/heads.h"
 #include "engine/heads/masks.h"
 #include "engine/heads/points.h"
@@ -384,7 +385,7 @@ Match match_task(const ModelFacts& facts, Task task) {
   match.reason = std::to_string(cells->columns) + " numbers for each of " +
                  std::to_string(cells->cells) + " cells, " + layout.why;
   match.decode = head;
-  match.picture = yolo_picture("YOLO");
+  match.picture = picture_of(Family::yolo);
   match.assumptions = layout.assumptions;
   match.classes = layout.classes;
   return match;

@@ -35,10 +35,11 @@ class Scene:
         self.width, self.height = size
         self.frame = FRAMES[rng.integers(len(FRAMES))]
         scale_x, scale_y, self.dx, self.dy = self.width, self.height, 0.0, 0.0
-        if fit == "letterbox":
+        if fit in ("letterbox", "corner"):
             s = min(self.width / self.frame[0], self.height / self.frame[1])
             scale_x, scale_y = round(self.frame[0] * s), round(self.frame[1] * s)
-            self.dx, self.dy = (self.width - scale_x) / 2, (self.height - scale_y) / 2
+            if fit == "letterbox":
+                self.dx, self.dy = (self.width - scale_x) / 2, (self.height - scale_y) / 2
         self.scale = (scale_x, scale_y)
         self.boxes = []                                              # x, y, w, h in shares, label, score
         wanted = count or rng.integers(1, most + 1)
@@ -370,7 +371,7 @@ def nine(rng, write, kind):
     """Nine anchors a cell at strides 8 to 128: torchvision's RetinaNet, Keras', EfficientDet."""
     size = (512, 512)
     classes = {"torchvision": 91, "keras": 80, "efficientdet": 90}[kind]
-    scene = Scene(rng, size, "stretch", classes)
+    scene = Scene(rng, size, "corner" if kind == "efficientdet" else "stretch", classes)
     priors = []
     for s in (8, 16, 32, 64, 128):
         shapes = []
@@ -411,7 +412,7 @@ def nine(rng, write, kind):
 
 def centers(rng, write, face):
     size = (384, 384) if face else (512, 512)
-    scene = Scene(rng, size, "stretch", 1 if face else 80, points=5 if face else 0)
+    scene = Scene(rng, size, "stretch" if face else "letterbox", 1 if face else 80, points=5 if face else 0)
     g = size[0] // 4
     heat, wh, off, marks = (np.zeros((1, c, g, g), F) for c in (1 if face else 80, 2, 2, 10))
     heat += .005
@@ -466,7 +467,7 @@ def blaze(rng, write, side, levels, points):
 
 def yunet(rng, write, joined):
     size = (320, 320)
-    scene = Scene(rng, size, "stretch", 1, points=5)
+    scene = Scene(rng, size, "stretch" if joined else "corner", 1, points=5)
     landmarks = [[list(p) for p in ps] for ps in scene.points]
     if joined:                                                      # the first form: loc with points, conf, iou
         mins = {8: (10, 16, 24), 16: (32, 48), 32: (64, 96), 64: (128, 192, 256)}
@@ -576,7 +577,7 @@ FAMILIES = {
     "yolov5-face": lambda r, w: yolo_rows(r, w, extra="face", classes=1),
     "yolov7-pose": lambda r, w: yolo_rows(r, w, extra="pose", classes=1),
     "yolov6": lambda r, w: yolo_rows(r, w, per_cell=1, names=("outputs",)),
-    "yolox": lambda r, w: yolo_rows(r, w, per_cell=1, raw=True, fit="stretch"),
+    "yolox": lambda r, w: yolo_rows(r, w, per_cell=1, raw=True, fit="corner"),
     "yolov5-maps": lambda r, w: yolo_maps(r, w, "v5"), "yolov3-maps": lambda r, w: yolo_maps(r, w, "v3"), "yolov2-map": lambda r, w: yolo_maps(r, w, "v2"),
     "yolov8-transposed": lambda r, w: cells_like_v8(r, w, transposed=True), "yolov8-shares": lambda r, w: cells_like_v8(r, w, shares=True),
     "yolov9-auxiliary": lambda r, w: cells_like_v8(r, w, twice=True), "yolov8-contradiction": lambda r, w: cells_like_v8(r, w, contradiction=True),
@@ -588,7 +589,7 @@ FAMILIES = {
     "ultraface-raw": lambda r, w: pair(r, w, ("boxes", "scores"), "stretch", background=0, classes=1, rows="ultra", raw_ultra=True),
     "yolo-nas": lambda r, w: triple(r, w, ("graph2_pred_boxes", "graph2_pred_scores", "graph2_pred_classes", "graph2_num_predictions"), "letterbox", label_type=np.int64, count=np.zeros((1, 1), np.int64)),
     "yolo-nas-flat": lambda r, w: rows(r, w, "graph2_flat_predictions", "ixyXYSC", "letterbox"),
-    "yolo-nas-pose": lambda r, w: triple(r, w, ("graph2_pred_boxes", "graph2_pred_scores", "graph2_pred_classes", "graph2_num_predictions"), "letterbox", label_type=np.int64, count=np.zeros((1, 1), np.int64), points="graph2_pred_joints"),
+    "yolo-nas-pose": lambda r, w: triple(r, w, ("graph2_pred_boxes", "graph2_pred_scores", "graph2_pred_classes", "graph2_num_predictions"), "corner", label_type=np.int64, count=np.zeros((1, 1), np.int64), points="graph2_pred_joints"),
     "tflite": lambda r, w: triple(r, w, ("TFLite_Detection_PostProcess", "TFLite_Detection_PostProcess:2", "TFLite_Detection_PostProcess:1", "TFLite_Detection_PostProcess:3"), y_first=True, unit="shares", label_type=F, count=np.zeros(1, F), nhwc=True),
     "tflite-renamed": lambda r, w: triple(r, w, ("StatefulPartitionedCall:3", "StatefulPartitionedCall:1", "StatefulPartitionedCall:2", "StatefulPartitionedCall:0"), y_first=True, unit="shares", label_type=F, count=np.zeros(1, F), nhwc=True),
     "batchednms": lambda r, w: triple(r, w, ("nmsed_boxes", "nmsed_scores", "nmsed_classes", "num_detections"), label_type=F, unit="shares", count=np.zeros((1, 1), np.int32)),
@@ -615,7 +616,7 @@ FAMILIES = {
     "yunet": lambda r, w: yunet(r, w, False), "yunet-2022": lambda r, w: yunet(r, w, True),
     "classes-huggingface": lambda r, w: classes(r, w, "huggingface"), "classes-multilabel": lambda r, w: classes(r, w, "multilabel"),
     "yolov6-20-classes": lambda r, w: yolo_rows(r, w, per_cell=1, names=("outputs",), classes=20),
-    "yolox-20-classes": lambda r, w: yolo_rows(r, w, per_cell=1, raw=True, fit="stretch", classes=20),
+    "yolox-20-classes": lambda r, w: yolo_rows(r, w, per_cell=1, raw=True, fit="corner", classes=20),
     "detr-20-classes": lambda r, w: queries(r, w, ("pred_boxes", "logits"), 21, softmax=True),
     "rtdetr-one-class": lambda r, w: queries(r, w, ("pred_boxes", "logits"), 1),
     **more_families(Scene, metadata), **task_families(Scene, metadata),

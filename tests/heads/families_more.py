@@ -139,7 +139,7 @@ def anchor_rows(scene_of, rng, write, classes, dtype=F, maps=False):
 def face_maps(scene_of, rng, write, kind, names=True):
     """Two anchors a cell in maps: InsightFace's RetinaFace (offsets to squares) or SCRFD (distances)."""
     size = oblong(rng)
-    scene = scene_of(rng, size, "stretch", 1, points=5, least=.2)
+    scene = scene_of(rng, size, "corner" if kind == "scrfd" else "stretch", 1, points=5, least=.2)
     scales = {32: (32, 16), 16: (8, 4), 8: (2, 1)}
     channels = 4 if kind == "retinaface" else 2
     levels = {s: [np.full((1, c, size[1] // s, size[0] // s), fill, F) for c, fill in ((channels, .01), (8, 0), (20, 0))] for s in scales}
@@ -249,7 +249,7 @@ def class_first_scores(scene_of, rng, write):
 def peaks(scene_of, rng, write):
     """CenterNet with numbers for names and the heat map's maxima beside it."""
     size = (640, 384)
-    scene = scene_of(rng, size, "stretch", 20)
+    scene = scene_of(rng, size, "letterbox", 20)
     grid = size[1] // 4, size[0] // 4
     heat, extent, offset = np.full((1, 20, *grid), .004, F), np.zeros((1, 2, *grid), F), np.zeros((1, 2, *grid), F)
     for b in scene.boxes:

@@ -221,17 +221,17 @@ def landmarks(scene_of, rng, write, kind):
         points = rng.uniform(.2, .8, (5, 2))
         outputs, confidence, shape = [("landmarks", points.reshape(1, 10).astype(F))], 1, (1, 3, 48, 48)
     elif kind in ("hand", "hand-named"):
-        scene = scene_of(rng, (224, 224), "stretch", 1)
+        scene = scene_of(rng, (224, 224), "letterbox", 1)
         points = rng.uniform(.2, .8, (21, 2))
-        hand = np.concatenate([points * 224, np.zeros((21, 1))], 1).reshape(1, 63).astype(F)
+        hand = np.concatenate([[scene.at(*p) for p in points], np.zeros((21, 1))], 1).reshape(1, 63).astype(F)
         names = ("Identity", "Identity_1", "Identity_2", "Identity_3") if kind == "hand" else ("landmarks", "hand_score", "handedness", "world_landmarks")
         outputs = list(zip(names, (hand, np.full((1, 1), .8, F), np.full((1, 1), .1, F), rng.uniform(-.1, .1, (1, 63)).astype(F))))
         confidence, shape = .8, (1, 224, 224, 3)
     elif kind == "body":
-        scene = scene_of(rng, (256, 256), "stretch", 1)
+        scene = scene_of(rng, (256, 256), "letterbox", 1)
         points = rng.uniform(.2, .8, (33, 2))
         rows = np.zeros((39, 5), F)
-        rows[:33, :2], rows[:, 3] = points * 256, 4
+        rows[:33, :2], rows[:, 3] = [scene.at(*p) for p in points], 4
         outputs = [("Identity", rows.reshape(1, 195)), ("Identity_1", np.full((1, 1), .8, F)), ("Identity_2", rng.normal(0, 1, (1, 256, 256, 1)).astype(F)),
                    ("Identity_3", rng.normal(0, 1, (1, 64, 64, 39)).astype(F)), ("Identity_4", rng.normal(0, .1, (1, 117)).astype(F))]
         write(scene, (1, 256, 256, 3), outputs, [whole({"keypoints": [[*p, 1 / (1 + math.exp(-4))] for p in points.tolist()]}, .8)])
@@ -249,13 +249,13 @@ def landmarks(scene_of, rng, write, kind):
 def text_boxes(scene_of, rng, write):
     """DB: shrunk regions of probability. They grow back by area over perimeter times 1.5."""
     size = (320, 192)
-    scene = scene_of(rng, size, "stretch", 1)
+    scene = scene_of(rng, size, "corner", 1)
     values, objects = np.zeros((1, 1, 192, 320), F), []
     for b in scene.boxes:
         x0, y0, x1, y1 = (int(round(v)) for v in scene.corners(b))
         values[0, 0, y0:y1, x0:x1] = b[5]
         grown = (x1 - x0) * (y1 - y0) * 1.5 / (2 * (x1 - x0 + y1 - y0))
-        box = [(x0 - grown) / 320, (y0 - grown) / 192, (x1 + grown) / 320, (y1 + grown) / 192]
+        box = [(x0 - grown) / scene.scale[0], (y0 - grown) / scene.scale[1], (x1 + grown) / scene.scale[0], (y1 + grown) / scene.scale[1]]
         objects.append({"label_id": 0, "confidence": b[5], "box": [float(np.clip(v, 0, 1)) for v in box], "corners": [[box[0], box[1]], [box[2], box[1]], [box[2], box[3]], [box[0], box[3]]]})
     write(scene, (1, 3, 192, 320), [("sigmoid_0.tmp_0", values)], objects, properties="post-process=text-detection")
 

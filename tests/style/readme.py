@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Checks what the READMEs say against the project: `readme.py ROOT OP_TABLE_PROGRAM [ONNX_PLANS_PROGRAM] [--update]`.
+"""Checks what the READMEs say against the project: `readme.py ROOT OP_TABLE_PROGRAM CONVENTIONS_TABLE_PROGRAM
+[ONNX_PLANS_PROGRAM] [--update]`.
 
-The tables of operations are the registry's (--update writes them), docs/onnx.md names each ONNX operation, each link to a file leads
+The tables of operations are the registry's and that of conventions is the code's (--update writes them), docs/onnx.md names each ONNX operation, each link to a file leads
 somewhere.
 """
 import pathlib
@@ -11,6 +12,8 @@ import sys
 
 MARKS = ["<!-- operations: written by `ninja update-readme` -->\n", "<!-- end of operations -->\n"]
 ONNX_MARKS = ["<!-- onnx operations: written by `ninja update-readme` -->\n", "<!-- end of onnx operations -->\n"]
+
+CONVENTION_MARKS = ["<!-- conventions: written by `ninja update-readme` -->\n", "<!-- end of conventions -->\n"]
 
 
 def links(text):
@@ -22,8 +25,8 @@ def links(text):
 def main():
     root = pathlib.Path(sys.argv[1])
     programs = [word for word in sys.argv[2:] if word != "--update"]
-    tables = [("docs/operations.md", MARKS, programs[:1]), ("kernels/README.md", MARKS, [programs[0], "host"])]
-    tables += [("docs/operations.md", ONNX_MARKS, [programs[1], "--operations"])] if len(programs) > 1 else []  # built with ONNX
+    tables = [("docs/operations.md", MARKS, programs[:1]), ("kernels/README.md", MARKS, [programs[0], "host"]), ("docs/heads.md", CONVENTION_MARKS, programs[1:2])]
+    tables += [("docs/operations.md", ONNX_MARKS, [programs[2], "--operations"])] if len(programs) > 2 else []  # built with ONNX
     findings, rows = [], 0
     for name, (begin, end), command in tables:
         registry = subprocess.run(command, check=False, capture_output=True, text=True)
@@ -34,7 +37,7 @@ def main():
         if registry.returncode != 0:
             findings.append(f"kernels/: {registry.stderr.strip() or registry.returncode}")
         if text.count(begin) != 1 or text.count(end) != 1:
-            findings.append(f"{name}: the marks around the table of operations are not there once each")
+            findings.append(f"{name}: the marks {begin.strip()} and {end.strip()} are not there once each")
             continue
         before, rest = text.split(begin)
         stated, after = rest.split(end)
@@ -43,9 +46,9 @@ def main():
         if "--update" in sys.argv:
             page.write_text(before + begin + table + end + after)
         else:
-            findings.append(f"{name}: the table of operations is not the registry's; run `ninja update-readme`")
-    if len(programs) > 1:
-        listed = re.findall(r"\w+", subprocess.run([programs[1], "--operations"], check=False, capture_output=True, text=True).stdout)
+            findings.append(f"{name}: the table below {begin.strip()} is not the code's; run `ninja update-readme`")
+    if len(programs) > 2:
+        listed = re.findall(r"\w+", subprocess.run([programs[2], "--operations"], check=False, capture_output=True, text=True).stdout)
         page = (root / "docs/onnx.md").read_text()
         for name in sorted(set(listed) - set(re.findall(r"\w+", page)) - {"of", "com", "microsoft"}):
             findings.append(f"docs/onnx.md: the operation {name} is missing")

@@ -1,0 +1,237 @@
+// The table of conventions.
+#include "engine/heads/conventions.h"
+
+namespace clinfer {
+namespace {
+
+using Numbers = std::array<float, 3>;
+
+constexpr ColorOrder kRgb = ColorOrder::rgb, kBgr = ColorOrder::bgr;
+constexpr std::optional<ResizeMode> kStretch = ResizeMode::stretch,
+                                    kLetterbox = ResizeMode::letterbox, kAnySize = std::nullopt;
+constexpr bool kCentered = true, kTopLeft = false;
+
+constexpr Numbers all(float value) { return {value, value, value}; }
+constexpr Numbers kNone = all(0), kOne = all(1), kBytes = all(255), kHalf = all(127.5f);
+constexpr Numbers kImageNetMean = {123.675f, 116.28f, 103.53f};
+constexpr Numbers kImageNetScale = {58.395f, 57.12f, 57.375f};
+constexpr Numbers turned(Numbers n) { return {n[2], n[1], n[0]}; }
+
+// Where padding comes after mean and scale, its 0 is a pixel of the mean.
+constexpr float kMeanGray = 116;
+
+constexpr Convention kConventions[] = {
+    {Family::yolo, "YOLO", kRgb, kNone, kBytes, kLetterbox, 114, kCentered,
+     "ultralytics/ultralytics: ultralytics/data/augment.py (LetterBox)"},
+    {Family::yolov6, "YOLOv6", kRgb, kNone, kBytes, kLetterbox, 114, kCentered,
+     "meituan/YOLOv6: yolov6/core/inferer.py, yolov6/data/data_augment.py"},
+    {Family::yolo_nas, "YOLO-NAS", kRgb, kNone, kBytes, kLetterbox, 114, kCentered,
+     "Deci-AI/super-gradients: src/super_gradients/training/pretrained_models.py, "
+     "processing/processing.py"},
+    {Family::yolo_nas_pose, "YOLO-NAS-POSE", kBgr, kNone, kBytes, kLetterbox, 127, kTopLeft,
+     "Deci-AI/super-gradients: src/super_gradients/training/processing/processing.py"},
+    {Family::yolo_apart, "YOLO with boxes and scores apart", kRgb, kNone, kBytes, kLetterbox, 114,
+     kCentered, "ultralytics/ultralytics: ultralytics/data/augment.py (LetterBox)"},
+    {Family::yolov7_rows, "YOLOv7 with its suppression", kRgb, kNone, kBytes, kLetterbox, 114,
+     kCentered, "WongKinYiu/yolov7: utils/datasets.py (letterbox), tools/YOLOv7onnx.ipynb"},
+    {Family::end_to_end, "end-to-end YOLO", kRgb, kNone, kBytes, kLetterbox, 114, kCentered,
+     "THU-MIG/yolov10: ultralytics/data/augment.py (LetterBox)"},
+    {Family::yolov5, "YOLOv5 and v7", kRgb, kNone, kBytes, kLetterbox, 114, kCentered,
+     "ultralytics/yolov5: utils/augmentations.py (letterbox)"},
+    {Family::darknet, "YOLO", kRgb, kNone, kBytes, kLetterbox, 127, kCentered,
+     "pjreddie/darknet: src/image.c (letterbox_image)"},
+    {Family::yolov2, "YOLOv2", kRgb, kNone, kBytes, kLetterbox, 127, kCentered,
+     "pjreddie/darknet: src/image.c (letterbox_image)"},
+    {Family::keras_yolo, "Keras' YOLO", kRgb, kNone, kBytes, kLetterbox, 128, kCentered,
+     "qqwweee/keras-yolo3: yolo3/utils.py (letterbox_image)"},
+    {Family::yolox, "YOLOX", kBgr, kNone, kOne, kLetterbox, 114, kTopLeft,
+     "Megvii-BaseDetection/YOLOX: yolox/data/data_augment.py (preproc)"},
+    {Family::nanodet, "NanoDet", kBgr, turned(kImageNetMean), turned(kImageNetScale), kStretch, 0,
+     kCentered, "RangiLyu/nanodet: config/nanodet-plus-m_416.yml (keep_ratio, normalize)"},
+    {Family::pp_yoloe, "PP-YOLOE", kRgb, kNone, kBytes, kStretch, 0, kCentered,
+     "PaddlePaddle/PaddleDetection: configs/ppyoloe/_base_/ppyoloe_plus_reader.yml"},
+    {Family::paddle_detection, "PaddleDetection", kRgb, kImageNetMean, kImageNetScale, kStretch, 0,
+     kCentered,
+     "PaddlePaddle/PaddleDetection: deploy/python/preprocess.py, "
+     "configs/picodet/_base_/picodet_416_reader.yml"},
+    {Family::detr, "DETR", kRgb, kImageNetMean, kImageNetScale, kAnySize, 0, kCentered,
+     "facebookresearch/detr: datasets/coco.py (make_coco_transforms)"},
+    {Family::deformable_detr, "Deformable DETR and its kin", kRgb, kImageNetMean, kImageNetScale,
+     kAnySize, 0, kCentered, "fundamentalvision/Deformable-DETR: datasets/coco.py"},
+    {Family::rtdetr, "RT-DETR, D-FINE and DEIM", kRgb, kNone, kBytes, kStretch, 0, kCentered,
+     "lyuwenyu/RT-DETR: rtdetrv2_pytorch/references/deploy/rtdetrv2_onnxruntime.py"},
+    {Family::rfdetr, "RF-DETR", kRgb, kImageNetMean, kImageNetScale, kStretch, 0, kCentered,
+     "roboflow/rf-detr: rfdetr/detr.py (predict)"},
+    {Family::torchvision, "torchvision's detectors", kRgb, kNone, kBytes, kAnySize, 0, kCentered,
+     "pytorch/vision: torchvision/models/detection/transform.py"},
+    {Family::torchvision_fcos, "torchvision's FCOS", kRgb, kNone, kBytes, kAnySize, 0, kCentered,
+     "pytorch/vision: torchvision/models/detection/transform.py"},
+    {Family::torchvision_retinanet, "torchvision's RetinaNet", kRgb, kNone, kBytes, kAnySize, 0,
+     kCentered, "pytorch/vision: torchvision/models/detection/transform.py"},
+    {Family::fcos,
+     "FCOS",
+     kBgr,
+     {102.9801f, 115.9465f, 122.7717f},
+     kOne,
+     kAnySize,
+     0,
+     kCentered,
+     "tianzhi0549/FCOS: fcos_core/config/defaults.py"},
+    {Family::centernet,
+     "CenterNet",
+     kBgr,
+     {104.04f, 113.985f, 119.85f},
+     {73.695f, 69.87f, 70.89f},
+     kLetterbox,
+     0,
+     kCentered,
+     "xingyizhou/CenterNet: src/lib/detectors/base_detector.py (pre_process, fix_res)"},
+    {Family::retinanet, "RetinaNet", kRgb, kImageNetMean, kImageNetScale, kAnySize, 0, kCentered,
+     "NVIDIA/retinanet-examples: odtk/data.py"},
+    {Family::keras_retinanet,
+     "Keras' RetinaNet",
+     kBgr,
+     {103.939f, 116.779f, 123.68f},
+     kOne,
+     kAnySize,
+     0,
+     kCentered,
+     "fizyr/keras-retinanet: keras_retinanet/utils/image.py (preprocess_image, caffe)"},
+    {Family::efficientdet, "EfficientDet", kRgb, kImageNetMean, kImageNetScale, kLetterbox,
+     kMeanGray, kTopLeft, "google/automl: efficientdet/dataloader.py (InputProcessor)"},
+    {Family::tensorflow, "TensorFlow's object detection", kRgb, kNone, kOne, kStretch, 0, kCentered,
+     "tensorflow/models: research/object_detection/core/preprocessor.py, samples/configs "
+     "(fixed_shape_resizer)"},
+    {Family::tensorflow_lite, "TensorFlow Lite's detectors", kRgb, kHalf, kHalf, kStretch, 0,
+     kCentered, "tensorflow/models: research/object_detection/g3doc/running_on_mobile_tf2.md"},
+    {Family::tensorflow_ssd, "TensorFlow's SSD", kRgb, kHalf, kHalf, kStretch, 0, kCentered,
+     "tensorflow/models: research/object_detection/models/ssd_mobilenet_v1_feature_extractor.py "
+     "(preprocess)"},
+    {Family::ssd300, "SSD300", kRgb, kImageNetMean, kImageNetScale, kStretch, 0, kCentered,
+     "NVIDIA/DeepLearningExamples: PyTorch/Detection/SSD/ssd/utils.py (SSDTransformer)"},
+    {Family::detectnet, "TAO's DetectNet_v2", kRgb, kNone, kBytes, kStretch, 0, kCentered,
+     "NVIDIA-AI-IOT/deepstream_tao_apps: configs/nvinfer (net-scale-factor, model-color-format)"},
+    {Family::suppressed, "detectors with their suppression inside", kRgb, kNone, kBytes, kAnySize,
+     0, kCentered, "none: the most usual order and range"},
+    {Family::deepstream_yolo, "YOLO as DeepStream-Yolo writes it", kRgb, kNone, kBytes, kLetterbox,
+     114, kCentered, "marcoslucianops/DeepStream-Yolo: config_infer_primary_yoloV8.txt"},
+    {Family::aizoo, "AIZOO's detector of face masks", kRgb, kNone, kBytes, kStretch, 0, kCentered,
+     "AIZOOTech/FaceMaskDetection: tensorflow_infer.py"},
+    {Family::fastestdet, "FastestDet", kBgr, kNone, kBytes, kStretch, 0, kCentered,
+     "dog-qiuqiu/FastestDet: test.py"},
+    {Family::yolo_fastest_v2, "YOLO-FastestV2", kBgr, kNone, kBytes, kStretch, 0, kCentered,
+     "dog-qiuqiu/Yolo-FastestV2: test.py"},
+    {Family::dbface,
+     "DBFace",
+     kBgr,
+     {104.04f, 113.985f, 119.85f},
+     {73.695f, 69.87f, 70.89f},
+     kStretch,
+     0,
+     kCentered,
+     "dlunion/DBFace: common.py"},
+    {Family::head_angles, "head pose", kBgr, kNone, kOne, kStretch, 0, kCentered,
+     "openvinotoolkit/open_model_zoo: models/intel/head-pose-estimation-adas-0001/README.md"},
+    {Family::head_pose, "head pose", kRgb, kImageNetMean, kImageNetScale, kStretch, 0, kCentered,
+     "natanielruiz/deep-head-pose: code/test_on_video_dlib.py"},
+    {Family::fsa_net, "FSA-Net", kRgb, kHalf, all(128), kStretch, 0, kCentered,
+     "shamangary/FSA-Net: demo/demo_FSANET_ssd.py"},
+    {Family::anomalib, "anomalib, whose networks normalise pictures themselves", kRgb, kNone,
+     kBytes, kStretch, 0, kCentered, "open-edge-platform/anomalib: src/anomalib/pre_processing"},
+    {Family::lanes, "Ultra-Fast-Lane-Detection", kRgb, kImageNetMean, kImageNetScale, kStretch, 0,
+     kCentered, "cfzd/Ultra-Fast-Lane-Detection: demo.py"},
+    {Family::scrfd, "SCRFD", kRgb, kHalf, all(128), kLetterbox, 0, kTopLeft,
+     "deepinsight/insightface: detection/scrfd/tools/scrfd.py (detect)"},
+    {Family::retinaface,
+     "RetinaFace",
+     kBgr,
+     {104, 117, 123},
+     kOne,
+     kAnySize,
+     0,
+     kCentered,
+     "biubug6/Pytorch_Retinaface: detect.py"},
+    {Family::insightface_retinaface, "InsightFace's RetinaFace", kRgb, kNone, kOne, kAnySize, 0,
+     kCentered, "deepinsight/insightface: detection/retinaface/retinaface.py (detect)"},
+    {Family::ultraface, "UltraFace", kRgb, all(127), all(128), kStretch, 0, kCentered,
+     "Linzaer/Ultra-Light-Fast-Generic-Face-Detector-1MB: run_video_face_detect_onnx.py"},
+    {Family::yunet, "YuNet", kBgr, kNone, kOne, kLetterbox, 0, kTopLeft,
+     "opencv/opencv: modules/objdetect/src/face_detect.cpp (padWithDivisor)"},
+    {Family::yunet_rows, "YuNet of 2021", kBgr, kNone, kOne, kAnySize, 0, kCentered,
+     "opencv/opencv_zoo: models/face_detection_yunet/yunet.py"},
+    {Family::centerface, "CenterFace", kRgb, kNone, kOne, kStretch, 0, kCentered,
+     "Star-Clouds/CenterFace: prj-python/centerface.py"},
+    {Family::mtcnn, "MTCNN", kRgb, kHalf, all(128), kStretch, 0, kCentered,
+     "davidsandberg/facenet: src/align/detect_face.py"},
+    {Family::blazeface, "MediaPipe's detectors", kRgb, kHalf, kHalf, kLetterbox, 0, kCentered,
+     "google-ai-edge/mediapipe: mediapipe/modules/face_detection/face_detection.pbtxt"},
+    {Family::palms, "MediaPipe's detector of palms", kRgb, kNone, kBytes, kLetterbox, 0, kCentered,
+     "google-ai-edge/mediapipe: mediapipe/modules/palm_detection/palm_detection_cpu.pbtxt"},
+    {Family::facemesh, "FaceMesh", kRgb, kNone, kBytes, kStretch, 0, kCentered,
+     "google-ai-edge/mediapipe: mediapipe/modules/face_landmark/face_landmark_cpu.pbtxt"},
+    {Family::facemesh_irises, "FaceMesh with irises", kRgb, kNone, kBytes, kStretch, 0, kCentered,
+     "google-ai-edge/mediapipe: "
+     "mediapipe/modules/face_landmark/tensors_to_face_landmarks_with_attention.pbtxt"},
+    {Family::irises, "MediaPipe's irises", kRgb, kNone, kBytes, kLetterbox, 0, kCentered,
+     "google-ai-edge/mediapipe: mediapipe/modules/iris_landmark/iris_landmark_cpu.pbtxt"},
+    {Family::hands, "MediaPipe's hand landmarks", kRgb, kNone, kBytes, kLetterbox, 0, kCentered,
+     "google-ai-edge/mediapipe: mediapipe/modules/hand_landmark/hand_landmark_cpu.pbtxt"},
+    {Family::blazepose, "BlazePose", kRgb, kNone, kBytes, kLetterbox, 0, kCentered,
+     "google-ai-edge/mediapipe: mediapipe/modules/pose_landmark/pose_landmark_by_roi_cpu.pbtxt"},
+    {Family::upper_body, "BlazePose of the upper body", kRgb, kNone, kBytes, kLetterbox, 0,
+     kCentered,
+     "google-ai-edge/mediapipe: mediapipe/modules/pose_landmark/pose_landmark_by_roi_cpu.pbtxt"},
+    {Family::movenet, "MoveNet", kRgb, kNone, kOne, kLetterbox, 0, kCentered,
+     "tensorflow/hub: examples/colab/movenet.ipynb (resize_with_pad)"},
+    {Family::posenet, "PoseNet", kRgb, kHalf, kHalf, kLetterbox, 0, kCentered,
+     "tensorflow/tfjs-models: posenet/src/util.ts (padAndResizeTo), posenet/src/mobilenet.ts"},
+    {Family::heat_maps, "HRNet, ViTPose and SimpleBaseline", kRgb, kImageNetMean, kImageNetScale,
+     kLetterbox, 0, kCentered,
+     "leoxiaobin/deep-high-resolution-net.pytorch: lib/dataset/JointsDataset.py"},
+    {Family::rtmpose, "RTMPose", kRgb, kImageNetMean, kImageNetScale, kLetterbox, 0, kCentered,
+     "open-mmlab/mmpose: projects/rtmpose/examples/onnxruntime/main.py"},
+    {Family::openpose, "OpenPose", kBgr, kNone, kOne, kAnySize, 0, kCentered,
+     "openvinotoolkit/open_model_zoo: models/intel/human-pose-estimation-0001/README.md"},
+    {Family::depth, "depth estimation", kRgb, kImageNetMean, kImageNetScale, kAnySize, 0, kCentered,
+     "isl-org/MiDaS: midas/model_loader.py; DepthAnything/Depth-Anything-V2: "
+     "depth_anything_v2/dpt.py"},
+    {Family::saliency, "saliency detection", kRgb, kImageNetMean, kImageNetScale, kStretch, 0,
+     kCentered, "xuebinqin/U-2-Net: data_loader.py (RescaleT, ToTensorLab)"},
+    {Family::segmentation, "semantic segmentation", kRgb, kImageNetMean, kImageNetScale, kAnySize,
+     0, kCentered, "pytorch/vision: torchvision/transforms/_presets.py (SemanticSegmentation)"},
+    {Family::tensorflow_segmentation, "TensorFlow's semantic segmentation", kRgb, kHalf, kHalf,
+     kAnySize, 0, kCentered, "tensorflow/models: research/deeplab/core/feature_extractor.py"},
+    {Family::text_detection, "PP-OCR's text detection", kBgr, kImageNetMean, kImageNetScale,
+     kLetterbox, 0, kTopLeft,
+     "PaddlePaddle/PaddleOCR: tools/infer/predict_det.py, ppocr/data/imaug/operators.py "
+     "(DetResizeForTest)"},
+    {Family::text_recognition, "PP-OCR's text recognition", kBgr, kHalf, kHalf, kLetterbox, 127.5f,
+     kTopLeft, "PaddlePaddle/PaddleOCR: tools/infer/predict_rec.py (resize_norm_img)"},
+    {Family::plates, "license plate recognition", kBgr, kNone, kOne, kStretch, 0, kCentered,
+     "openvinotoolkit/open_model_zoo: "
+     "models/intel/license-plate-recognition-barrier-0001/README.md"},
+};
+
+constexpr bool are_in_order() {
+  for (size_t i = 0; i < std::size(kConventions); ++i)
+    if (kConventions[i].family != static_cast<Family>(i)) return false;
+  return true;
+}
+static_assert(are_in_order(), "a row is where its number is");
+
+std::vector<float> shortest(const Numbers& numbers) {
+  if (numbers[0] == numbers[1] && numbers[1] == numbers[2]) return {numbers[0]};
+  return {numbers.begin(), numbers.end()};
+}
+
+}  // namespace
+
+std::span<const Convention> conventions() { return kConventions; }
+
+PictureDefaults picture_of(Family family) {
+  const Convention& row = kConventions[static_cast<size_t>(family)];
+  return {row.name,  row.resize,         row.pad_value,      row.centered,
+          row.color, shortest(row.mean), shortest(row.scale)};
+}
+
+}  // namespace clinfer

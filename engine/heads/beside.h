@@ -8,7 +8,8 @@
 namespace clinfer {
 
 // Values under the keys that model_info has for the same thing ("mean_values", "task"), each with
-// the file that says so.
+// the file that says so. Besides these: labels_numbered (the labels' file numbers them), crop_share (of the middle that is cut out) and picture_size
+// (WIDTHxHEIGHT, for models that leave it open).
 struct BesideFacts {
   std::map<std::string, std::string> info;
   std::map<std::string, std::string> sources;  // key -> file name
@@ -21,17 +22,24 @@ struct BesideFacts {
   void set_labels(std::vector<std::string> values, const std::string& source, bool sure);
 };
 
-// Looks beside the file (an .xml or .onnx): Ultralytics' metadata.yaml, Hugging Face's config.json
-// and preprocessor_config.json, PaddleDetection's infer_cfg.yml, MMDeploy's pipeline.json,
-// GStreamer's .modelinfo, TensorFlow's label maps, files of labels. None of them need be there;
-// what cannot be read is a warning, not an error.
-BesideFacts read_beside(const std::string& model_path);
+// Looks beside the file (an .xml or .onnx), and where its folder is called onnx, openvino or visual
+// also one folder up: Ultralytics' metadata.yaml, Hugging Face's, timm's and OpenCLIP's JSON,
+// PaddleDetection's infer_cfg.yml, PaddleX's inference.yml, MMDeploy's pipeline.json, DeepStream's
+// nvinfer configuration, GStreamer's .modelinfo, TensorFlow's label maps, files of labels. None of
+// them need be there; what cannot be read is a warning, not an error. width, height: of the model's
+// picture, 0 where it is open.
+BesideFacts read_beside(const std::string& model_path, int width = 0, int height = 0);
+
+// The metadata of the ONNX file that an IR was converted from, as Ultralytics' exporter writes them;
+// OpenVINO's converter leaves them in rt_info below framework/.
+BesideFacts read_framework(const std::map<std::string, std::string>& rt_info);
 
 // DL Streamer's description of a model. Throws Error{not_found, bad_argument} that names the place.
 BesideFacts read_model_proc(const std::string& path);
 
-// The model file that a path means: itself, or where it is a folder the one .xml or .onnx in it.
-// Throws Error{not_found} when a folder has none, or several.
+// The model file that a path means: itself, or where it is a folder the one .xml or .onnx in it, else
+// in its folder onnx or openvino. Of one model in several precisions (model.onnx, model_fp16.onnx)
+// it is the plain one. Throws Error{not_found} when a folder has none, or several.
 std::string model_file(const std::string& path);
 
 }  // namespace clinfer

@@ -1,106 +1,18 @@
-// JSON files beside a model: Hugging Face's, MMDeploy's, and DL Streamer's model-proc.
-#include "engine/heads/beside_json.h"
-
+// MMDeploy's pipeline.json, and DL Streamer's model-proc.
 #include <json-glib/json-glib.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
-#include <functional>
-#include <memory>
 #include <optional>
 
+#include "engine/heads/beside_readers.h"
 #include "engine/heads/common.h"
+#include "engine/heads/json_nodes.h"
 #include "engine/heads/json_text.h"
 #include "engine/heads/labels.h"
 
 namespace clinfer {
 namespace {
-
-JsonObject* object_of(JsonNode* node) {
-  return node != nullptr && JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : nullptr;
-}
-JsonArray* array_of(JsonNode* node) {
-  return node != nullptr && JSON_NODE_HOLDS_ARRAY(node) ? json_node_get_array(node) : nullptr;
-}
-JsonNode* member(JsonObject* object, const char* key) {
-  return object != nullptr && json_object_has_member(object, key)
-             ? json_object_get_member(object, key)
-             : nullptr;
-}
-
-// Scalars as text: numbers as they are written, true and false; "" for all else.
-std::string text_of(JsonNode* node) {
-  if (node == nullptr || !JSON_NODE_HOLDS_VALUE(node)) return {};
-  switch (json_node_get_value_type(node)) {
-    case G_TYPE_STRING:
-      return json_node_get_string(node);
-    case G_TYPE_BOOLEAN:
-      return json_node_get_boolean(node) ? "true" : "false";
-    case G_TYPE_INT64:
-      return std::to_string(json_node_get_int(node));
-    case G_TYPE_DOUBLE: {
-      char text[40];
-      const auto end = std::to_chars(text, text + sizeof text, json_node_get_double(node));
-      return std::string(text, end.ptr);
-    }
-    default:
-      return {};
-  }
-}
-bool is_true(JsonNode* node, bool otherwise) {
-  return node != nullptr && JSON_NODE_HOLDS_VALUE(node) ? text_of(node) == "true" : otherwise;
-}
-
-// The scalars of an array, or the one scalar.
-std::vector<std::string> texts_of(JsonNode* node) {
-  std::vector<std::string> texts;
-  if (JsonArray* array = array_of(node)) {
-    for (guint i = 0; i < json_array_get_length(array); ++i)
-      texts.push_back(text_of(json_array_get_element(array, i)));
-  } else if (std::string text = text_of(node); !text.empty()) {
-    texts.push_back(std::move(text));
-  }
-  return texts;
-}
-std::vector<double> numbers_of(JsonNode* node) {
-  std::vector<double> numbers;
-  for (const std::string& text : texts_of(node))
-    numbers.push_back(std::strtod(text.c_str(), nullptr));
-  return numbers;
-}
-
-std::string list_of(const std::vector<double>& values) {
-  std::string text;
-  for (const double value : values) text += (text.empty() ? "" : ",") + std::to_string(value);
-  return text;
-}
-std::vector<double> scaled(std::vector<double> values, double by) {
-  for (double& value : values) value *= by;
-  return values;
-}
-
-// {"0": "person"} by number.
-std::vector<std::string> names_by_number(JsonObject* object) {
-  std::vector<std::string> names;
-  if (object == nullptr) return names;
-  const std::unique_ptr<GList, void (*)(GList*)> keys(json_object_get_members(object), g_list_free);
-  for (const GList* key = keys.get(); key != nullptr; key = key->next) {
-    const auto* name = static_cast<const char*>(key->data);
-    char* end = nullptr;
-    const unsigned long number = std::strtoul(name, &end, 10);
-    if (end == name || *end != '\0' || number > 1000000) continue;
-    if (names.size() <= number) names.resize(number + 1);
-    names[number] = text_of(json_object_get_member(object, name));
-  }
-  return names;
-}
-
-void each_object(JsonNode* array, const std::function<void(JsonObject*)>& use) {
-  JsonArray* elements = array_of(array);
-  for (guint i = 0; elements != nullptr && i < json_array_get_length(elements); ++i)
-    if (JsonObject* object = object_of(json_array_get_element(elements, i))) use(object);
-}
 
 // ---- model-proc ---------------------------------------------------------------------------------
 
@@ -138,10 +50,10 @@ std::string type_of_converter(const std::string& converter) {
 }
 
 void read_proc_input(JsonObject* input, const std::string& source, BesideFacts& facts) {
-  JsonObject* params = object_of(member(input, "params"));
+  JsonObject* params = object_in(input, "params");
   if (params == nullptr) return;
-  const std::string resize = text_of(member(params, "resize"));
-  const std::string crop = text_of(member(params, "crop"));
+  const std::string resize = text_in(params, "resize");
+  const std::string crop = text_in(params, "crop");
   if (!crop.empty())
     facts.set("resize_type", "crop", source);
   else if (resize == "aspect-ratio")
@@ -150,11 +62,11 @@ void read_proc_input(JsonObject* input, const std::string& source, BesideFacts& 
               source);
   else if (!resize.empty())
     facts.set("resize_type", "standard", source);
-  if (JsonObject* padding = object_of(member(params, "padding"))) {
+  if (JsonObject* padding = object_in(params, "padding")) {
     const std::vector<double> value = numbers_of(member(padding, "fill_value"));
     if (!value.empty()) facts.set("pad_value", std::to_string(value[0]), source);
   }
-  facts.set("color_space", text_of(member(params, "color_space")), source);
+  facts.set("color_space", text_in(params, "color_space"), source);
   const std::vector<double> range = numbers_of(member(params, "range"));
   std::vector<double> mean = numbers_of(member(params, "mean"));
   std::vector<double> deviation = numbers_of(member(params, "std"));
@@ -172,9 +84,9 @@ void read_proc_input(JsonObject* input, const std::string& source, BesideFacts& 
 
 void read_proc_output(JsonObject* output, const std::string& source, const std::string& folder,
                       bool several, BesideFacts& facts, std::vector<std::string>& grouped) {
-  const std::string converter = text_of(member(output, "converter"));
-  const std::string layer = text_of(member(output, "layer_name"));
-  const std::string attribute = text_of(member(output, "attribute_name"));
+  const std::string converter = text_in(output, "converter");
+  const std::string layer = text_in(output, "layer_name");
+  const std::string attribute = text_in(output, "attribute_name");
   const std::string type = type_of_converter(converter);
   if (!type.empty()) facts.set("model_type", type, source);
   if (converter.rfind("yolo_v8_", 0) == 0) {
@@ -186,7 +98,7 @@ void read_proc_output(JsonObject* output, const std::string& source, const std::
                              " is not known; the head is chosen by the outputs");
   for (const char* key : {"confidence_threshold", "iou_threshold"})
     facts.set(key, text_of(member(output, key)), source);
-  if (text_of(member(output, "method")) == "compound") facts.set("multilabel", "true", source);
+  if (text_in(output, "method") == "compound") facts.set("multilabel", "true", source);
   if (!attribute.empty()) facts.set("attribute_name/" + layer, attribute, source);
   if (converter == "text" || converter == "tensor_to_text") {
     std::string scale = "1";
@@ -206,50 +118,6 @@ void read_proc_output(JsonObject* output, const std::string& source, const std::
   names[0] = layer + ": " + names[0];
   grouped.insert(grouped.end(), names.begin(), names.end());
 }
-
-}  // namespace
-
-void read_huggingface_config(const std::string& text, const std::string& source,
-                             BesideFacts& facts) {
-  const JsonRoot root = parse_json(text);
-  JsonObject* object = object_of(root.get());
-  const std::string type = text_of(member(object, "model_type"));
-  if (type.empty()) return;
-  facts.set("model_type", type, source);
-  facts.set_labels(names_by_number(object_of(member(object, "id2label"))), source, true);
-  const std::vector<std::string> architectures = texts_of(member(object, "architectures"));
-  if (!architectures.empty()) {
-    facts.set("architecture", architectures[0], source);
-    if (architectures[0].find("ForImageClassification") != std::string::npos)
-      facts.set("task", "classification", source);
-  }
-}
-
-void read_huggingface_picture(const std::string& text, const std::string& source,
-                              BesideFacts& facts) {
-  const JsonRoot root = parse_json(text);
-  JsonObject* object = object_of(root.get());
-  if (object == nullptr) return;
-  const bool rescaled = is_true(member(object, "do_rescale"), true);
-  const std::vector<double> factor = numbers_of(member(object, "rescale_factor"));
-  const double unit = !rescaled ? 1 : factor.size() == 1 && factor[0] > 0 ? 1 / factor[0] : 255;
-  std::vector<double> mean = {0}, deviation = {1};
-  if (is_true(member(object, "do_normalize"), false)) {
-    if (const auto stated = numbers_of(member(object, "image_mean")); !stated.empty())
-      mean = stated;
-    if (const auto stated = numbers_of(member(object, "image_std")); !stated.empty())
-      deviation = stated;
-  }
-  facts.set("mean_values", list_of(scaled(mean, unit)), source);
-  facts.set("scale_values", list_of(scaled(deviation, unit)), source);
-  facts.set("color_space", "RGB", source);
-  if (is_true(member(object, "do_center_crop"), false))
-    facts.set("resize_type", "crop", source);
-  else
-    facts.set("resize_type", "standard", source);
-}
-
-namespace {
 
 // The model_type that MMDeploy's last task of a pipeline stands for; "" for those that say nothing
 // of the head; nullopt for unknown ones.
@@ -278,44 +146,77 @@ std::optional<std::string> type_of_component(const std::string& component) {
 
 }  // namespace
 
-void read_mmdeploy(const std::string& text, const std::string& source, BesideFacts& facts) {
+namespace {
+
+// MMCV's Resize: size [width, height] with or without proportions; -1 for a side that follows; a
+// number is the shorter edge.
+void read_resize(JsonObject* step, PictureSteps& steps, const std::string& source,
+                 BesideFacts& facts) {
+  std::vector<double> size = numbers_of(member(step, "size"));
+  for (const char* key : {"scale", "img_scale"})
+    if (size.empty()) size = numbers_of(member(step, key));
+  const bool edge = text_in(step, "type") == "ResizeEdge" || size.size() == 1 ||
+                    (size.size() == 2 && (size[0] <= 0 || size[1] <= 0));
+  const bool keeps = is_true(member(step, "keep_ratio"), edge);
+  if (edge && keeps && !size.empty())
+    return steps.shorter_edge(*std::max_element(size.begin(), size.end()));
+  if (keeps)
+    steps.fit(false);
+  else
+    steps.squash(size.empty() ? 0 : size[0], size.empty() ? 0 : size.back());
+  if (size.size() == 2 && size[0] > 0 && size[1] > 0)
+    facts.set("picture_size", list_of({size[0]}) + "x" + list_of({size[1]}), source);
+}
+
+void read_transform(JsonObject* step, PictureSteps& steps, const std::string& source,
+                    BesideFacts& facts) {
+  const std::string type = text_in(step, "type");
+  if (type == "Normalize") {
+    facts.set("mean_values", list_of(numbers_of(member(step, "mean"))), source);
+    facts.set("scale_values", list_of(numbers_of(member(step, "std"))), source);
+    facts.set("color_space", is_true(member(step, "to_rgb"), true) ? "RGB" : "BGR", source);
+  } else if (type == "Resize" || type == "ResizeEdge") {
+    read_resize(step, steps, source, facts);
+  } else if (type == "LetterResize" || type == "YOLOv5KeepRatioResize") {
+    steps.fit(true);
+  } else if (type == "CenterCrop") {  // a number, or [height, width]
+    const std::vector<double> size = numbers_of(member(step, "crop_size"));
+    if (size.empty()) return;
+    steps.center_crop(size.back(), size[0]);
+    facts.set("picture_size", list_of({size.back()}) + "x" + list_of({size[0]}), source);
+  } else if (type == "TopDownAffine") {  // a region with its proportions, black around it
+    steps.fit(true);
+    steps.pad(0);
+  }
+  if (type != "Pad" && type != "LetterResize") return;
+  JsonObject* padding = object_in(step, "pad_val");
+  const std::vector<double> value =
+      numbers_of(padding != nullptr ? member(padding, "img") : member(step, "pad_val"));
+  if (!value.empty()) steps.pad(value[0]);
+}
+
+}  // namespace
+
+void read_mmdeploy(const std::string& text, const std::string& source, const BesideContext&,
+                   BesideFacts& facts) {
   const JsonRoot root = parse_json(text);
-  JsonObject* pipeline = object_of(member(object_of(root.get()), "pipeline"));
-  each_object(member(pipeline, "tasks"), [&](JsonObject* task) {
-    each_object(member(task, "transforms"), [&](JsonObject* step) {
-      const std::string type = text_of(member(step, "type"));
-      if (type == "Normalize") {
-        facts.set("mean_values", list_of(numbers_of(member(step, "mean"))), source);
-        facts.set("scale_values", list_of(numbers_of(member(step, "std"))), source);
-        facts.set("color_space", is_true(member(step, "to_rgb"), true) ? "RGB" : "BGR", source);
-      } else if (type == "Resize") {
-        facts.set("resize_type",
-                  is_true(member(step, "keep_ratio"), false) ? "fit_to_window" : "standard",
-                  source);
-      } else if (type == "Pad") {
-        JsonObject* padding = object_of(member(step, "pad_val"));
-        const std::vector<double> value =
-            numbers_of(padding != nullptr ? member(padding, "img") : member(step, "pad_val"));
-        if (!value.empty()) facts.set("pad_value", std::to_string(value[0]), source);
-      } else if (type == "CenterCrop") {
-        facts.set("resize_type", "crop", source);
-      } else if (type == "TopDownAffine") {  // a region with its proportions, black around it
-        facts.set("resize_type", "fit_to_window_letterbox", source);
-        facts.set("pad_value", "0", source);
-      }
-    });
-    if (const std::string component = text_of(member(task, "component")); !component.empty()) {
+  PictureSteps steps;
+  each_object(member(object_in(object_of(root.get()), "pipeline"), "tasks"), [&](JsonObject* task) {
+    each_object(member(task, "transforms"),
+                [&](JsonObject* step) { read_transform(step, steps, source, facts); });
+    if (const std::string component = text_in(task, "component"); !component.empty()) {
       const auto stated = type_of_component(component);
       facts.set("model_type", stated.value_or(""), source);
       if (!stated)
         facts.warnings.push_back(source + ": the component " + component +
                                  " is not known; the head is chosen by the outputs");
     }
-    if (JsonObject* params = object_of(member(task, "params"))) {
-      facts.set("confidence_threshold", text_of(member(params, "score_thr")), source);
-      facts.set("topk", text_of(member(params, "topk")), source);
+    if (JsonObject* params = object_in(task, "params")) {
+      facts.set("confidence_threshold", text_in(params, "score_thr"), source);
+      facts.set("topk", text_in(params, "topk"), source);
     }
   });
+  steps.state(source, facts);
 }
 
 BesideFacts read_model_proc(const std::string& path) {

@@ -199,11 +199,14 @@ struct Candidacy {
 };
 
 // The class number that the first label names: 1 where the numbers count from 1 and no label names the
-// background; -1 where a label does, which the outputs do not count.
-int first_label(const std::vector<std::string>& labels, const Match& match) {
+// background; -1 where a label does, which the outputs do not count. A file that numbers its names says
+// it itself.
+int first_label(const ModelFacts& facts, const Match& match) {
+  const std::vector<std::string>& labels = facts.labels;
   if (labels.empty()) return 0;
   const bool background = is_background(labels[0]);
-  if (match.from_one) return background ? 0 : 1;
+  const bool numbered = !info(facts, "labels_numbered").empty();
+  if (match.from_one) return background || numbered ? 0 : 1;
   return background && match.classes != 0 && labels.size() == match.classes + 1 ? -1 : 0;
 }
 
@@ -215,7 +218,7 @@ HeadChoice chosen(const ModelFacts& facts, const Candidacy& candidate, const std
   HeadChoice choice;
   choice.name = candidate.head->name;
   choice.reason = because + reason_of(candidate.match);
-  choice.first_label = first_label(facts.labels, candidate.match);
+  choice.first_label = first_label(facts, candidate.match);
   choice.decode = candidate.match.decode;
   choice.fit = candidate.match.fit;
   choice.picture = candidate.match.picture;

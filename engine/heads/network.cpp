@@ -40,8 +40,10 @@ Tensor constant_input(const Port& port, const ImageShape& image, const Model& mo
     values[1] = width;
   } else if ((has("shape") || has("size")) && n == 2) {
     values = {height, width};
-  } else if (has("mask") && n >= 1 && n <= 1 << 24) {  // pixel_mask: all of the picture counts
-    values.assign(static_cast<size_t>(n), 1.0f);
+  } else if (has("mask") && n >= 1 && n <= 1 << 24) {
+    // All of the picture counts: transformers' pixel_mask [N,H,W] is 1 there, the padding of a mask
+    // that is a picture itself (LSTR's) is 0.
+    values.assign(static_cast<size_t>(n), port.shape.size() == 4 ? 0.0f : 1.0f);
   } else if (has("scale") && n == 2) {
     values = {1, 1};
   } else if (has("seq") && n >= 1 && n <= 4096) {  // CTCGreedyDecoder ends at the first 0
@@ -52,6 +54,19 @@ Tensor constant_input(const Port& port, const ImageShape& image, const Model& mo
                                             " with; inputs are " + describe_inputs(model)};
   }
   return Tensor::of<float>(ElementType::f32, port.shape, values);
+}
+
+// Leaves the one input with colours among `images`, where the others are masks of one channel by their
+// names.
+void drop_masks(const Model& model, std::vector<size_t>& images) {
+  std::vector<size_t> colours;
+  for (const size_t i : images) {
+    const Port& port = model.inputs()[i];
+    const bool mask =
+        image_shape(port).channels == 1 && lower(port.name).find("mask") != std::string::npos;
+    if (!mask) colours.push_back(i);
+  }
+  if (colours.size() == 1) images = colours;
 }
 
 // The part of rt_info below model_info.
@@ -90,14 +105,16 @@ float share_of(const StatedFacts& facts, const char* key, float otherwise,
 }
 
 // model-proc before the model before the files beside it.
-StatedFacts stated_facts(const Model& model, const BesideFacts& proc, const BesideFacts& beside) {
+StatedFacts stated_facts(const Model& model, const BesideFacts& proc, const BesideFacts& framework,
+                         const BesideFacts& beside) {
   StatedFacts facts;
   facts.info = proc.info;
   facts.sources = proc.sources;
   for (const auto& [key, value] : model_info_of(model))
     if (facts.info.emplace(key, value).second) facts.sources[key] = "model_info";
-  for (const auto& [key, value] : beside.info)
-    if (facts.info.emplace(key, value).second) facts.sources[key] = beside.sources.at(key);
+  for (const BesideFacts* more : {&framework, &beside})
+    for (const auto& [key, value] : more->info)
+      if (facts.info.emplace(key, value).second) facts.sources[key] = more->sources.at(key);
   return facts;
 }
 
@@ -105,18 +122,40 @@ struct Labels {
   std::vector<std::string> names;
   std::string source;
   bool own = true;
+  bool numbered = false;  // by the file itself
 };
 Labels settle_labels(const ModelOptions& options, const BesideFacts& proc, const Model& model,
-                     const BesideFacts& beside) {
-  if (!options.labels_file.empty())
-    return {read_labels(options.labels_file), "property labels-file", false};
+                     const BesideFacts& framework, const BesideFacts& beside) {
+  if (!options.labels_file.empty()) {
+    Labels labels{{}, "property labels-file", false};
+    labels.names = read_labels(options.labels_file, &labels.numbered);
+    return labels;
+  }
   if (!options.labels.empty()) return {parse_labels(options.labels), "property labels", false};
   if (!proc.labels.empty()) return {proc.labels, proc.labels_source, true};
   const auto info = model_info_of(model);
   if (const auto found = info.find("labels"); found != info.end())
     if (std::vector<std::string> names = parse_model_labels(found->second); !names.empty())
       return {std::move(names), "model_info", true};
-  return {beside.labels, beside.labels_source, beside.sure_labels};
+  if (!framework.labels.empty()) return {framework.labels, framework.labels_source, true};
+  return {beside.labels, beside.labels_source, beside.sure_labels,
+          beside.info.count("labels_numbered") != 0};
+}
+
+// Whether a dictionary in an ONNX file's metadata is of other than its outputs: those of PP-OCR's
+// tables and formulas hold one, too. Recognisers have a class for each character, and the blank and the
+// space; or give the characters' numbers.
+bool has_foreign_dictionary(const Model& model, const ModelFacts& facts) {
+  if (model.rt_info().count("metadata_props/character") == 0 ||
+      facts.model_info.count("model_type") == 0 ||
+      facts.model_info.at("model_type") != "text_recognition")
+    return false;
+  const auto characters = static_cast<int64_t>(facts.labels.size());
+  return std::none_of(facts.outputs.begin(), facts.outputs.end(), [&](const OutputFacts& output) {
+    return !is_float_output(output) ||
+           std::any_of(output.shape.begin(), output.shape.end(),
+                       [&](int64_t d) { return d >= characters && d <= characters + 2; });
+  });
 }
 
 // The gallery, if there is one, must be of vectors that the model gives.
@@ -157,6 +196,7 @@ Network describe_network(std::shared_ptr<const Model> model, const ModelOptions&
   std::vector<size_t> images;
   for (size_t i = 0; i < m.inputs().size(); ++i)
     if (image_shape(m.inputs()[i]).channels != 0) images.push_back(i);
+  if (images.size() > 1) drop_masks(m, images);
   if (images.size() != 1) {
     throw Error{ErrorCode::unsupported,
                 m.path() +
@@ -164,7 +204,10 @@ Network describe_network(std::shared_ptr<const Model> model, const ModelOptions&
                                       ", 1 or 3 channels) or a clip ([N,3,T,H,W], [N,T,3,H,W], "
                                       "[N,T,H,W,3]); inputs are "
                                     : ": more than one input takes a picture; inputs are ") +
-                    describe_inputs(m)};
+                    describe_inputs(m) +
+                    (images.empty() ? ""
+                                    : "; export it with one picture as its input, from which the "
+                                      "graph makes the others")};
   }
   network.image_input = images[0];
   const Port& picture = m.inputs()[images[0]];
@@ -183,9 +226,10 @@ Network describe_network(std::shared_ptr<const Model> model, const ModelOptions&
 
   const BesideFacts proc =
       options.model_proc.empty() ? BesideFacts() : read_model_proc(options.model_proc);
-  const BesideFacts beside = read_beside(m.path());
-  const StatedFacts stated = stated_facts(m, proc, beside);
-  const Labels labels = settle_labels(options, proc, m, beside);
+  const BesideFacts beside = read_beside(m.path(), image.width, image.height);
+  const BesideFacts framework = read_framework(m.rt_info());
+  const StatedFacts stated = stated_facts(m, proc, framework, beside);
+  const Labels labels = settle_labels(options, proc, m, framework, beside);
   network.labels = labels.names;
   network.warnings = beside.warnings;
   network.warnings.insert(network.warnings.end(), proc.warnings.begin(), proc.warnings.end());
@@ -201,6 +245,8 @@ Network describe_network(std::shared_ptr<const Model> model, const ModelOptions&
   facts.channels_last = image.nhwc;
   facts.labels = labels.names;
   facts.own_labels = labels.own;
+  facts.model_info.erase("labels_numbered");
+  if (labels.numbered) facts.model_info["labels_numbered"] = "true";
   for (const Port& port : m.inputs()) facts.input_names.push_back(lower(port.name));
   for (size_t i = 0; i < m.outputs().size(); ++i) {
     const Port& port = m.outputs()[i];
@@ -210,6 +256,16 @@ Network describe_network(std::shared_ptr<const Model> model, const ModelOptions&
     facts.outputs.push_back({port.name, port.tensor_names, port.type, shape, m.output_op(i),
                              m.output_op_attributes(i)});
     prefer_words(facts.outputs.back());
+  }
+  if (const auto size = stated.info.find("picture_size");
+      size != stated.info.end() && options.reshape.empty() &&
+      size->second == std::to_string(image.width) + "x" + std::to_string(image.height))
+    network.origins.push_back({"picture size", size->second, stated.source_of("picture_size")});
+  if (has_foreign_dictionary(m, facts)) {
+    facts.model_info.erase("model_type");
+    facts.labels.clear();
+    network.labels.clear();
+    std::erase_if(network.origins, [](const Fact& fact) { return fact.what == "labels"; });
   }
   for (const char* key : {"model_type", "task"})
     if (const auto found = stated.info.find(key); found != stated.info.end())
@@ -229,8 +285,10 @@ Network describe_network(std::shared_ptr<const Model> model, const ModelOptions&
                     "; set reshape=WIDTHxHEIGHT (--reshape WIDTHxHEIGHT) or what it asks for"};
   network.warnings.insert(network.warnings.end(), network.head.warnings.begin(),
                           network.head.warnings.end());
-  network.transform = picture_transform(m, stated, image, picture.type, options,
+  const PictureFeed feed = picture_feed(m, stated, image, picture.type, options,
                                         network.head.picture, network.origins, network.warnings);
+  network.transform = feed.transform;
+  network.crop_share = feed.crop_share;
   network.model_defaults.threshold =
       share_of(stated, "confidence_threshold", 0.5f, network.origins);
   network.gallery = read_gallery(options, facts, network.head);
@@ -256,11 +314,60 @@ InputShapes input_shapes(const ModelOptions& options) {
   return shapes;
 }
 
+Rect fed_part(const Rect& region, const Network& network) {
+  const auto taken = [&](int side) {
+    return std::clamp(static_cast<int>(std::lround(side * network.crop_share)), 1, side);
+  };
+  if (network.crop_share >= 1 || region.width < 1 || region.height < 1) return region;
+  const int width = taken(region.width), height = taken(region.height);
+  return {region.x + (region.width - width) / 2, region.y + (region.height - height) / 2, width,
+          height};
+}
+
+namespace {
+
+// The size of pictures that a file beside the model states; "" where none does.
+std::string size_beside(const std::string& file) {
+  const BesideFacts beside = read_beside(file);
+  const auto found = beside.info.find("picture_size");
+  return found == beside.info.end() ? std::string() : found->second;
+}
+
+}  // namespace
+
 std::shared_ptr<const Model> read_model(const ModelOptions& options) {
   if (options.model.empty())
     throw Error{ErrorCode::bad_argument, "no model: set model=FILE (.onnx or .xml)"};
-  return Model::with_picture(
-      Model::read(model_file(options.model), input_shapes(options), options.config_file));
+  const std::string file = model_file(options.model);
+  InputShapes shapes = input_shapes(options);
+  try {
+    return Model::with_picture(Model::read(file, shapes, options.config_file));
+  } catch (const Error&) {
+    // A model that leaves its size open is read with the one that a file beside it states.
+    const std::string size = shapes.empty() ? size_beside(file) : std::string();
+    if (size.empty()) throw;
+    try {
+      shapes.add(size);
+      return Model::with_picture(Model::read(file, shapes, options.config_file));
+    } catch (const Error&) {
+    }
+    throw;
+  }
+}
+
+bool leaves_size_open(const ModelOptions& options) {
+  InputShapes shapes = input_shapes(options);
+  if (!shapes.empty()) return false;
+  try {
+    shapes.add("64x64");
+    const auto model = Model::read(model_file(options.model), shapes, options.config_file);
+    // Networks of these heads want the one size that they were trained with.
+    const std::string head = describe_network(model, options).head.name;
+    return head != "none" && head != "classification" && head != "embedding" &&
+           head != "text-recognition";
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 Network describe_network(const ModelOptions& options) {

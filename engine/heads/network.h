@@ -31,6 +31,7 @@ struct ModelOptions {
   std::string gallery;  // path of known vectors by name (gallery.h)
   ResizeChoice resize_mode = ResizeChoice::automatic;
   ColorChoice color_format = ColorChoice::automatic;
+  double crop_share = 0;    // of the middle of the picture; 0: as stated, else all of it
   std::string mean, scale;  // numbers, comma separated
   ColorArithmetic color_arithmetic = ColorArithmetic::exact;
   std::string post_process = "auto";
@@ -51,6 +52,8 @@ struct Network {
   int width = 0, height = 0, channels = 3;
   int clip_length = 1;  // frames of one inference
   FrameTransform transform;
+  float crop_share =
+      1;  // of each side of a picture or region, about its middle, before `transform`
   std::vector<std::pair<size_t, Tensor>> constants;  // inputs that are the same for all frames
   ModelFacts facts;                                  // what the head was chosen by
   HeadChoice head;
@@ -66,12 +69,20 @@ struct Network {
 // property to set.
 Network describe_network(const ModelOptions& options);
 
+// The part of a region of a picture that the network gets: all of it, or crop_share of each side.
+Rect fed_part(const Rect& region, const Network& network);
+
 // Parses ModelOptions::reshape. Throws Error{bad_argument}.
 InputShapes input_shapes(const ModelOptions& options);
 
-// The model of the options, in the shapes that they wish; it takes a picture where its graph begins
+// The model of the options, in the shapes that they wish, else in the size that a file beside it
+// states where it leaves that open; it takes a picture where its graph begins
 // with planes. Throws Error.
 std::shared_ptr<const Model> read_model(const ModelOptions& options);
+
+// Whether a model that read_model() refuses can be read where a size is given, and finds things in
+// pictures of any size, so that the frame's own size serves. Reads the model.
+bool leaves_size_open(const ModelOptions& options);
 
 // As describe_network() above, for a model in memory.
 Network describe_network(std::shared_ptr<const Model> model, const ModelOptions& options);

@@ -7,6 +7,7 @@
 #include "engine/heads/common.h"
 #include "engine/heads/conventions.h"
 #include "engine/heads/heads.h"
+#include "engine/heads/labels.h"
 #include "engine/heads/masks.h"
 #include "engine/heads/points.h"
 
@@ -386,7 +387,9 @@ Match match_class_first(const ModelFacts& facts) {
   if (!rows) rows = find_rows(facts, 10);
   if (!rows) return {Fit::no, "needs one output of rows of 6 (or 10) and a count", {}};
   const OutputFacts& output = facts.outputs[rows->output];
-  const bool paddle = from_paddle(facts, output);
+  // A dictionary of characters belongs to PP-OCR's steps, which look the same.
+  const bool paddle = from_paddle(facts, output) &&
+                      std::none_of(facts.labels.begin(), facts.labels.end(), is_blank_name);
   Match match;
   match.decode = ClassFirst{facts, *rows, {}};
   match.reason = "rows of class, score, corners";

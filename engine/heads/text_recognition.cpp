@@ -5,7 +5,9 @@
 #include <cmath>
 #include <numeric>
 
+#include "engine/heads/conventions.h"
 #include "engine/heads/heads.h"
+#include "engine/heads/labels.h"
 #include "engine/heads/maps.h"
 
 namespace clinfer {
@@ -19,18 +21,15 @@ struct Dictionary {
   bool assumed = false;  // nothing says which class the blank is
 };
 
-bool is_blank_name(const std::string& label) {
-  const std::string text = lower(label);
-  return text == "blank" || text == "<blank>" || text == "[blank]" || text == "<ctc>" ||
-         text == "<blk>";
-}
-
 // The characters of `classes` classes; nullopt: the labels are for another number of them.
 std::optional<Dictionary> dictionary_for(const std::vector<std::string>& labels, size_t classes) {
   Dictionary dictionary;
+  for (const std::string& label : labels)
+    dictionary.characters.push_back(label.empty() || lower(label) == "<space>" ? " " : label);
   const auto named = std::find_if(labels.begin(), labels.end(), is_blank_name);
-  if (named != labels.end() && labels.size() == classes) {
-    dictionary.characters = labels;
+  // A dictionary that names its blank is whole; an editor may have taken the space at its end.
+  if (named != labels.end() && (labels.size() == classes || labels.size() + 1 == classes)) {
+    dictionary.characters.resize(classes, " ");
     dictionary.blank = static_cast<size_t>(named - labels.begin());
     dictionary.characters[dictionary.blank].clear();
     return dictionary;
@@ -39,17 +38,13 @@ std::optional<Dictionary> dictionary_for(const std::vector<std::string>& labels,
   if (labels.size() == classes && named == labels.end())
     for (const size_t place : {classes - 1, size_t{0}})
       if (labels[place] == "-") {
-        dictionary.characters = labels;
         dictionary.blank = place;
         dictionary.characters[place].clear();
         return dictionary;
       }
-  // PP-OCR: the blank first, then the dictionary, and a space where it was trained with spaces. A
-  // dictionary that ends in a line with a space has lost it, as files of labels are read.
-  if (labels.empty() || labels.size() >= classes || labels.size() + 3 < classes) return {};
-  dictionary.characters = {""};
-  for (const std::string& label : labels)
-    dictionary.characters.push_back(label.empty() || label == "<space>" ? " " : label);
+  // PP-OCR: the blank first, then the dictionary, and a space where it was trained with spaces.
+  if (labels.empty() || labels.size() >= classes || labels.size() + 2 < classes) return {};
+  dictionary.characters.insert(dictionary.characters.begin(), "");
   dictionary.characters.resize(classes, " ");
   dictionary.assumed = labels.size() + 1 == classes;
   return dictionary;
@@ -140,16 +135,19 @@ Match match_scores(const ModelFacts& facts) {
   }
   Match match;
   match.classes = facts.labels.size();  // the blank and the space may be no labels
-  const bool short_labels = std::all_of(facts.labels.begin(), facts.labels.end(),
-                                        [](const std::string& label) { return label.size() <= 4; });
-  match.fit = named || facts.labels.size() > 200 ? Fit::certain
-              : short_labels                     ? Fit::likely
-                                                 : Fit::possible;
+  const std::vector<std::string>& characters = dictionary->characters;
+  const bool are_short = std::all_of(characters.begin(), characters.end(),
+                                     [](const std::string& text) { return text.size() <= 4; });
+  const bool names_blank = std::any_of(facts.labels.begin(), facts.labels.end(), is_blank_name);
+  match.fit = named || facts.labels.size() > 200 || (names_blank && are_short) ? Fit::certain
+              : are_short                                                      ? Fit::likely
+                                                                               : Fit::possible;
   match.reason = shape;
   // As many boxes beside make them scores of objects.
   if (std::any_of(facts.outputs.begin(), facts.outputs.end(), [&](const OutputFacts& other) {
         const auto table = table_of(other);
-        return table && table->columns == 4 && (table->rows == found->steps || table->rows == found->classes);
+        return table && table->columns == 4 &&
+               (table->rows == found->steps || table->rows == found->classes);
       })) {
     match.fit = Fit::against;
     match.doubt = "beside as many boxes";
@@ -182,15 +180,7 @@ Match match_scores(const ModelFacts& facts) {
              characters ? static_cast<float>(sure / static_cast<double>(characters)) : 0, settings,
              results);
   };
-  PictureDefaults picture;
-  picture.family = "PP-OCR's text recognition";
-  picture.color = ColorOrder::bgr;
-  picture.resize = ResizeMode::letterbox;
-  picture.centered = false;
-  picture.pad_value = 127.5f;  // 0 for the network
-  picture.mean = {127.5f};
-  picture.scale = {127.5f};
-  match.picture = picture;
+  match.picture = picture_of(Family::text_recognition);
   return match;
 }
 
@@ -223,10 +213,7 @@ Match match_picked(const ModelFacts& facts, size_t index) {
     }
     add_text(facts, index, std::move(text), 1, settings, results);
   };
-  PictureDefaults picture;
-  picture.family = "license plate recognition";
-  picture.color = ColorOrder::bgr;
-  match.picture = picture;
+  match.picture = picture_of(Family::plates);
   return match;
 }
 

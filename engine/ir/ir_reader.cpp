@@ -194,6 +194,7 @@ struct Shared {
   std::function<ByteSource()> open_weights;
   const InputShapes& wanted;
   const CustomLayers* custom;  // or null
+  const std::map<std::string, std::string>& rt_info;
   std::optional<Weights> weights = {};
   std::vector<std::string> notes = {};
   size_t unsupported_layers = 0;
@@ -234,11 +235,32 @@ class NetReader {
 
  private:
   void fill_inputs() {
-    const std::vector<StatedInput> stated = stated_inputs(*graph_);
+    std::vector<StatedInput> stated = stated_inputs(*graph_);
+    if (shared_.wanted.empty()) fill_picture(stated);
     const std::vector<Shape> shapes = fill_open(stated, shared_.wanted, shared_.notes);
     if (const auto text = text_among(stated, shared_.wanted))
       graph_->parameters[*text]->attributes.set(kOpenWidth, "true");
     for (size_t i = 0; i < shapes.size(); ++i) graph_->parameters[i]->outputs[0].shape = shapes[i];
+  }
+
+  // A picture that is open in height and width has the size that the network was exported for, where
+  // the metadata of the file that it was converted from say it: "[480, 640]", height and width.
+  void fill_picture(std::vector<StatedInput>& inputs) {
+    const auto found = shared_.rt_info.find("framework/imgsz");
+    if (found == shared_.rt_info.end() || found->second.size() < 3) return;
+    const auto size =
+        parse_shape(std::string_view(found->second).substr(1, found->second.size() - 2));
+    if (!size || size->size() != 2 || (*size)[0] < 1 || (*size)[1] < 1) return;
+    for (StatedInput& input : inputs) {
+      Shape& shape = input.shape;
+      if (shape.size() != 4 || shape[2] != kDynamic || shape[3] != kDynamic) continue;
+      shape[2] = (*size)[0];
+      shape[3] = (*size)[1];
+      shared_.notes.push_back("input \"" + input.name + "\": the open size is taken as " +
+                              std::to_string(shape[3]) + "x" + std::to_string(shape[2]) +
+                              ", as rt_info says, unless reshape=WIDTHxHEIGHT (--reshape) says "
+                              "otherwise");
+    }
   }
 
   template <typename Work>
@@ -520,7 +542,8 @@ IrModel read_model(std::string_view text, std::function<ByteSource()> open_weigh
   IrModel model;
   pugi::xml_document document;
   const pugi::xml_node net = parse(text, document, model.version);
-  Shared shared{std::move(open_weights), wanted, custom};
+  model.rt_info = read_rt_info(net);
+  Shared shared{std::move(open_weights), wanted, custom, model.rt_info};
   NetReader reader(shared, 0);
   reader.read(net);
   if (shared.unsupported_layers > 0) {
@@ -536,7 +559,6 @@ IrModel read_model(std::string_view text, std::function<ByteSource()> open_weigh
   infer_shapes(*model.graph);
   reader.compare_all();
   model.notes = std::move(shared.notes);
-  model.rt_info = read_rt_info(net);
   return model;
 }
 

@@ -161,6 +161,7 @@ class Element final : public Readings {
   void change_model(Settings settings);
   void change_rules(const Settings& settings);
   Settings checked_settings() const;
+  Settings settings_with_model();
   void warn_of_unknown_classes(const Network& network, const ObjectRules& rules);
   void decode(Job& job, FrameResult& result,
               const std::vector<std::pair<Job::Inference*, std::vector<Tensor>>>& finished);

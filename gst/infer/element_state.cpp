@@ -116,7 +116,8 @@ void Element::set_property(guint id, const GValue* value) {
 }
 
 // The network gets the frame's own size, so that it is read when the caps are known.
-static bool follows_frame(const Settings& settings) { return settings.reshape == "frame"; }
+constexpr char kFrame[] = "frame";
+static bool follows_frame(const Settings& settings) { return settings.reshape == kFrame; }
 
 // Compiles another model beside the one that runs.
 void Element::change_model(Settings settings) {
@@ -183,33 +184,50 @@ static std::string shape_wishes(const Settings& settings) {
   return settings.reshape + "/" + std::to_string(settings.clip_length) + "/" + settings.config_file;
 }
 
+// The settings for a model that is read, if its size does not follow the frame's. It does, too, where
+// the model leaves it open and nothing states it: reshape=frame is what is left then.
+Settings Element::settings_with_model() {
+  Settings current = checked_settings();
+  if (follows_frame(current)) return current;
+  if (model_ != nullptr && model_path_ == current.model && model_reshape_ == shape_wishes(current))
+    return current;
+  try {
+    model_ = read_model(current);
+    model_path_ = current.model;
+    model_reshape_ = shape_wishes(current);
+  } catch (const Error&) {
+    const bool whole = current.inference_region == RegionChoice::full_frame &&
+                       current.regions.empty() && current.tiles.empty();
+    if (!whole || !leaves_size_open(current)) throw;
+    current.reshape = kFrame;
+  }
+  return current;
+}
+
 void Element::open() {
-  const Settings current = checked_settings();
+  const Settings current = settings_with_model();
   if (follows_frame(current)) {
     model_file(current.model);  // complains where there is none
     return;
   }
-  const Network network = describe_network(current);
-  engine_config(network, current);  // complains about config= before data flows
-  model_ = network.model;
-  model_path_ = current.model;
-  model_reshape_ = shape_wishes(current);
+  engine_config(describe_network(model_, current), current);  // complains before data flows
 }
 
 void Element::prepare() {
-  const Settings current = checked_settings();
+  const Settings current = settings_with_model();
   Network network;
   const auto rules = std::make_shared<const ObjectRules>(current);
   follows_frame_ = follows_frame(current);
-  if (follows_frame_)
+  if (follows_frame_) {
     model_.reset();
-  else if (model_ == nullptr || model_path_ != current.model ||
-           model_reshape_ != shape_wishes(current)) {
-    model_ = read_model(current);
-    model_path_ = current.model;
-    model_reshape_ = shape_wishes(current);
-  }
-  if (!follows_frame_) {
+    if (checked_settings().reshape.empty())
+      GST_ELEMENT_WARNING(
+          self_, STREAM, FORMAT,
+          ("%s: the model leaves the size of its picture open, and nothing states it; it gets the "
+           "frame's, rounded up to multiples of 32; set reshape=WIDTHxHEIGHT where it is another",
+           current.model.c_str()),
+          (nullptr));
+  } else {
     network = describe_network(model_, current);
     say_what_was_settled(self_, network, current);
     warn_of_unknown_classes(network, *rules);

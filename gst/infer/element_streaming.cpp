@@ -196,12 +196,16 @@ bool Element::submit(Job& job, const Settings& settings, bool waits) {
     const auto fill = [frames = clip.empty()
                                     ? Clip::Frames{input_for(job, *inference.session, orientation)}
                                     : clip,
-                       &inference](InferRequest& request, size_t image) {
+                       visible = job.visible, &inference](InferRequest& request, size_t image) {
       inference.begun = Clock::now();
       const Network& network = inference.session->network;
+      const Rect& region = inference.region.rect;
+      const Rect part = network.crop_share >= 1
+                            ? region
+                            : fed_part(region.width == 0 ? visible : region, network);
       for (size_t k = 0; k < frames.size(); ++k)
-        inference.placement = frames[k]->fill(request, network.image_input, network.transform,
-                                              inference.region.rect, image * frames.size() + k);
+        inference.placement = frames[k]->fill(request, network.image_input, network.transform, part,
+                                              image * frames.size() + k);
     };
     if (waits)
       inference.ticket = batcher.submit(stream_, fill, wait);

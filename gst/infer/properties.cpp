@@ -290,6 +290,12 @@ const std::vector<ElementProperty>& element_properties() {
            {ResizeChoice::stretch, "Fill the input, whatever the aspect ratio", "stretch"},
            {ResizeChoice::letterbox, "Keep the aspect ratio, pad the rest", "letterbox"},
            {ResizeChoice::crop, "Keep the aspect ratio, take the middle", "crop"}}),
+      number<&S::crop_share>(
+          "crop-share", "Crop share",
+          "Share of each side of the picture or region, about its middle, that the network gets; "
+          "resize-mode fits that into the input. 0.875 is what is left of a shorter side of 256 "
+          "pixels when 224 are cut out (0: as files beside the model say, else all)",
+          0, 1),
       choice<&S::color_format>(
           "color-format", "Colour format", "Order of the channels of the network's input",
           "GstClinferColorFormat",

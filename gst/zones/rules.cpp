@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "engine/heads/beside_json.h"
+#include "engine/heads/beside_readers.h"
 #include "engine/heads/json_text.h"
 #include "kernels/base/error.h"
 

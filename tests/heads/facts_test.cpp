@@ -2,9 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 #include "engine/heads/beside.h"
+#include "engine/heads/conventions.h"
+#include "engine/heads/labels.h"
 #include "engine/heads/network.h"
 #include "engine/heads/yaml.h"
 #include "tests/temporary_folder.h"
@@ -47,10 +50,25 @@ TEST(ModelFile, IsTheOneModelOfAFolder) {
   folder.write("metadata.yaml", "");
   EXPECT_EQ(model_file(folder / ""), onnx);
   EXPECT_EQ(model_file(onnx), onnx);
+  // One model in several precisions is the plain one.
+  folder.write("a_fp16.onnx", "");
+  folder.write("a_q4f16.onnx", "");
+  EXPECT_EQ(model_file(folder / ""), onnx);
   // Perhaps one network twice: which file is meant is not guessed.
   folder.write("b.xml", "");
-  EXPECT_NE(refusal().find("2 models, among them b.xml and a.onnx; name one"), std::string::npos)
+  EXPECT_NE(refusal().find("4 models, among them b.xml and a.onnx; name one"), std::string::npos)
       << refusal();
+}
+
+TEST(ModelFile, MayLieInAFolderOfItsRepository) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "onnx");
+  folder.write("config.json", R"({"model_type": "vit", "id2label": {"0": "cat"}})");
+  const std::string onnx = folder.write("onnx/model.onnx", "");
+  folder.write("onnx/model_quantized.onnx", "");
+  EXPECT_EQ(model_file(folder / ""), onnx);
+  EXPECT_EQ(read_beside(onnx).labels, std::vector<std::string>{"cat"});
+  EXPECT_EQ(read_beside(folder / "onnx/model_quantized.onnx").labels.size(), 1u);
 }
 
 TEST(Yaml, ReadsWhatExportersWrite) {
@@ -84,7 +102,18 @@ TEST(Yaml, RefusesTheRestWithItsLine) {
   }
   EXPECT_THROW(parse_yaml("a: &x 1\n"), Error);
   EXPECT_THROW(parse_yaml("a: [1, 2\n"), Error);
+  EXPECT_THROW(parse_yaml("a: 1\nb: *x\n"), Error);
   EXPECT_THROW(parse_yaml(std::string(100, '[') + "\n"), Error);
+  EXPECT_THROW(parse_yaml(std::string(100000, '[') + "\n"), Error);
+}
+
+TEST(Yaml, ReadsTextsOfLinesAndCharactersOfDictionaries) {
+  const YamlNode root = parse_yaml(
+      "download: |\n  a\n    b\ncharacter_dict:\n- '!'\n- \"\\u3000\"\n- ''''\n- '~'\n- '#'\n");
+  EXPECT_EQ(root.text_of("download"), "a\n  b\n");
+  std::vector<std::string> characters;
+  for (const YamlNode& item : root.find("character_dict")->items) characters.push_back(item.text);
+  EXPECT_EQ(characters, (std::vector<std::string>{"!", "\u3000", "'", "~", "#"}));
 }
 
 TEST(Beside, UltralyticsSettlesTaskLabelsAndPicture) {
@@ -109,8 +138,8 @@ TEST(Beside, HuggingFacesPictureIsInPixels) {
       R"({"do_normalize": true, "image_mean": [0.5, 0.5, 0.5], "image_std": [0.25, 0.25, 0.25]})");
   const BesideFacts facts = read_beside(folder / "m.xml");
   EXPECT_EQ(facts.labels, (std::vector<std::string>{"N/A", "", "car"}));
-  EXPECT_EQ(facts.info.at("mean_values"), "127.500000,127.500000,127.500000");
-  EXPECT_EQ(facts.info.at("scale_values"), "63.750000,63.750000,63.750000");
+  EXPECT_EQ(facts.info.at("mean_values"), "127.5,127.5,127.5");
+  EXPECT_EQ(facts.info.at("scale_values"), "63.75,63.75,63.75");
   EXPECT_EQ(facts.info.at("model_type"), "detr");
 }
 
@@ -138,7 +167,7 @@ TEST(Beside, OthersAreReadToo) {
   facts = read_beside(deploy / "m.xml");
   EXPECT_EQ(facts.info.at("resize_type"), "fit_to_window");
   EXPECT_EQ(facts.labels, (std::vector<std::string>{"", "person", "", "car"}));
-  EXPECT_EQ(facts.info.at("mean_values"), "127.500000");  // .modelinfo has the model's name
+  EXPECT_EQ(facts.info.at("mean_values"), "127.5");  // .modelinfo has the model's name
 }
 
 // The last task of MMDeploy's pipelines says what the outputs are.
@@ -179,7 +208,7 @@ TEST(Beside, WhatCannotBeReadIsAWarning) {
   folder.write("config.json", "{");
   const BesideFacts facts = read_beside(folder / "m.xml");
   ASSERT_EQ(facts.warnings.size(), 2u);
-  EXPECT_NE(facts.warnings[0].find("metadata.yaml: line 1"), std::string::npos)
+  EXPECT_NE(facts.warnings[0].find("metadata.yaml: line 2"), std::string::npos)
       << facts.warnings[0];
   // A folder of several models: whose are its files?
   folder.write("n.xml", "");
@@ -236,7 +265,7 @@ TEST(Picture, ThePropertyWinsThenTheModelThenFilesThenTheFamily) {
   EXPECT_EQ(network.transform.resize, ResizeMode::letterbox);
   ASSERT_EQ(network.warnings.size(), 1u);  // the family is said
   EXPECT_NE(network.warnings[0].find("YOLO"), std::string::npos) << network.warnings[0];
-  folder.write("preprocessor_config.json", R"({"rescale_factor": 0.5})");
+  folder.write("preprocessor_config.json", R"({"rescale_factor": 0.5, "size": 64})");
   network = describe_network(model, options);
   EXPECT_EQ(network.transform.scale, std::vector<float>{2});
   EXPECT_EQ(network.transform.resize, ResizeMode::stretch);
@@ -248,6 +277,138 @@ TEST(Picture, ThePropertyWinsThenTheModelThenFilesThenTheFamily) {
   EXPECT_EQ(network.transform.scale, std::vector<float>{4});
   EXPECT_NE(explain(network).find("scale               4 (property)"), std::string::npos)
       << explain(network);
+}
+
+// A converter that put one fact into the graph says nothing of the others: they stay the family's, and
+// are said.
+TEST(Picture, AFactThatIsStatedLeavesTheOthersToTheFamily) {
+  auto model = std::make_shared<FakeModel>();
+  const auto network = [&](std::map<std::string, std::string> rt_info, ModelOptions options = {}) {
+    model->rt_info_ = std::move(rt_info);
+    return describe_network(model, options);
+  };
+  Network n = network({{"conversion_parameters/scale_values", "[255.0]"}});
+  EXPECT_EQ(n.transform.scale, std::vector<float>{1});
+  EXPECT_EQ(n.transform.color, ColorOrder::rgb);
+  EXPECT_EQ(n.transform.resize, ResizeMode::letterbox);
+  EXPECT_EQ(n.transform.pad_value, 114);
+  ASSERT_EQ(n.warnings.size(), 1u);
+  EXPECT_EQ(
+      n.warnings[0],
+      "nothing states how the model takes pictures (the resize, the order of colours); "
+      "letterboxed, RGB is assumed, as YOLO takes them; set resize-mode and color-format where "
+      "it is otherwise");
+  n = network({{"model_info/scale_values", "255"}});
+  EXPECT_EQ(n.transform.scale, std::vector<float>{255});
+  EXPECT_EQ(n.transform.resize, ResizeMode::letterbox);
+  EXPECT_EQ(n.transform.color, ColorOrder::rgb);
+  // The graph turns the colours into those of the family.
+  n = network({{"conversion_parameters/reverse_input_channels", "True"}});
+  EXPECT_EQ(n.transform.color, ColorOrder::bgr);
+  EXPECT_EQ(n.transform.scale, std::vector<float>{255});
+  EXPECT_EQ(n.transform.resize, ResizeMode::letterbox);
+  // A property is such a statement, too.
+  ModelOptions options;
+  options.color_format = ColorChoice::bgr;
+  n = network({}, options);
+  EXPECT_EQ(n.transform.color, ColorOrder::bgr);
+  EXPECT_EQ(n.transform.scale, std::vector<float>{255});
+  options.mean = options.scale = "1";
+  options.resize_mode = ResizeChoice::stretch;
+  EXPECT_TRUE(network({}, options).warnings.empty());
+}
+
+TEST(Picture, MeanFollowsTheOrderOfColoursAndItsOtherHalf) {
+  auto model = std::make_shared<FakeModel>();
+  model->outputs_ = {{"logits", ElementType::f32, {1, 100, 92}, {}},
+                     {"pred_boxes", ElementType::f32, {1, 100, 4}, {}}};
+  const auto transform = [&](std::map<std::string, std::string> rt_info) {
+    model->rt_info_ = std::move(rt_info);
+    return describe_network(model, ModelOptions{}).transform;
+  };
+  EXPECT_EQ(transform({}).mean, (std::vector<float>{123.675f, 116.28f, 103.53f}));
+  EXPECT_EQ(transform({{"model_info/color_space", "BGR"}}).mean,
+            (std::vector<float>{103.53f, 116.28f, 123.675f}));
+  // Half of the family's range is the family's; another half says that there is nothing more.
+  EXPECT_EQ(transform({{"model_info/color_space", "RGB"},
+                       {"model_info/mean_values", "123.7,116.3,103.5"}})
+                .scale,
+            (std::vector<float>{58.395f, 57.12f, 57.375f}));
+  EXPECT_EQ(transform({{"model_info/scale_values", "255"}}).mean, std::vector<float>{0});
+}
+
+TEST(Picture, AMaskOfItIsNoSecondPicture) {
+  auto model = std::make_shared<FakeModel>();
+  model->inputs_ = {{"input_mask", ElementType::f32, {1, 1, 64, 64}, {}},
+                    {"input_rgb", ElementType::f32, {1, 3, 64, 64}, {}}};
+  const Network network = describe_network(model, ModelOptions{});
+  EXPECT_EQ(network.image_input, 1u);
+  ASSERT_EQ(network.constants.size(), 1u);
+  EXPECT_EQ(network.constants[0].second.to_floats(), std::vector<float>(64 * 64, 0.0f));
+  model->inputs_[0].name = "other";
+  EXPECT_THROW(describe_network(model, ModelOptions{}), Error);
+}
+
+TEST(Picture, AShareOfTheMiddleIsFed) {
+  const TemporaryFolder folder;
+  auto model = std::make_shared<FakeModel>();
+  model->path_ = folder.write("m.xml", "");
+  folder.write("preprocessor_config.json",
+               R"({"size": {"shortest_edge": 80}, "do_center_crop": true, "crop_size": 64})");
+  ModelOptions options;
+  Network network = describe_network(model, options);
+  EXPECT_EQ(network.transform.resize, ResizeMode::crop);
+  EXPECT_FLOAT_EQ(network.crop_share, 0.8f);
+  const Rect part = fed_part({10, 20, 100, 50}, network);
+  EXPECT_EQ(part.x, 20);
+  EXPECT_EQ(part.y, 25);
+  EXPECT_EQ(part.width, 80);
+  EXPECT_EQ(part.height, 40);
+  options.crop_share = 0.5;
+  EXPECT_FLOAT_EQ(describe_network(model, options).crop_share, 0.5f);
+  // Another resize than the file's has no share of the file's.
+  options = {};
+  options.resize_mode = ResizeChoice::stretch;
+  EXPECT_FLOAT_EQ(describe_network(model, options).crop_share, 1);
+}
+
+TEST(Conventions, AreComplete) {
+  for (const Convention& row : conventions()) {
+    EXPECT_NE(std::string(row.source), "");
+    EXPECT_EQ(picture_of(row.family).family, row.name);
+  }
+  EXPECT_FALSE(picture_of(Family::scrfd).centered);
+  EXPECT_EQ(picture_of(Family::yolox).resize, ResizeMode::letterbox);
+}
+
+TEST(Labels, OfAnyFileThatPeopleHave) {
+  using Names = std::vector<std::string>;
+  const Names names = {"cat", "red fox", "dog"};
+  for (const auto& [text, file] : std::vector<std::pair<std::string, std::string>>{
+           {"cat\r\nred fox\r\ndog\r\n\r\n", "a.txt"},
+           {"0 cat\n1: red fox\n2, dog\n", "a.txt"},
+           {"cat;red fox;dog;\n", "a.txt"},
+           {"{0: 'cat', 1: 'red fox', 2: 'dog'}\n", "a.txt"},
+           {"names: [cat, red fox, dog]\nnc: 3\n", "a.yaml"},
+           {"names:\n  0: cat\n  2: dog\n  1: red fox\n", "a.yml"},
+           {"- cat\n- red fox\n- dog\n", "a.yaml"},
+           {R"(["cat", "red fox", "dog"])", "a.json"},
+           {R"({"0": "cat", "1": "red fox", "2": "dog"})", "a.json"},
+           {R"({"cat": 0, "red fox": 1, "dog": 2})", "a.json"},
+           {R"({"id2label": {"0": "cat", "1": "red fox", "2": "dog"}})", "a.json"},
+           {R"({"0": ["n1", "cat"], "1": ["n2", "red fox"], "2": ["n3", "dog"]})", "a.json"}})
+    EXPECT_EQ(labels_of_text(text, file), names) << text;
+  EXPECT_EQ(labels_of_text(R"({"categories": [{"id": 1, "name": "a"}, {"id": 3, "name": "b"}]})",
+                           "a.json"),
+            (Names{"", "a", "", "b"}));
+  EXPECT_EQ(labels_of_text("item {\n  id: 2\n  name: 'dog'\n}\n", "a.txt"), (Names{"", "", "dog"}));
+  // Numbers may be names, and names may begin with numbers.
+  EXPECT_EQ(labels_of_text("0\n1\n2\n", "a.txt"), (Names{"0", "1", "2"}));
+  EXPECT_EQ(labels_of_text("2 wheels\n4 wheels\n", "a.txt"), (Names{"2 wheels", "4 wheels"}));
+  // The space of a dictionary is a name.
+  EXPECT_EQ(labels_of_text("blank\na\n \n", "a.txt"), (Names{"blank", "a", " "}));
+  EXPECT_THROW(labels_of_text("{", "a.json"), Error);
+  EXPECT_THROW(labels_of_text("\xff\n", "a.txt"), Error);
 }
 
 TEST(Picture, LabelsOfAnotherModelAreSaidAndDropNoClass) {
@@ -269,6 +430,24 @@ TEST(Picture, LabelsOfAnotherModelAreSaidAndDropNoClass) {
                false, results);
   ASSERT_EQ(results.detections.size(), 1u);
   EXPECT_EQ(results.detections[0].label_id, 77);
+}
+
+TEST(Picture, ABackgroundThatIsNoClassShiftsNoName) {
+  auto model = std::make_shared<FakeModel>();
+  ModelOptions options;
+  options.labels = "background";
+  for (int i = 0; i < 80; ++i) options.labels += ",class" + std::to_string(i);
+  const Network network = describe_network(model, options);
+  std::vector<float> values(84 * 84, 0.0f);
+  const float row[] = {30, 30, 20, 20};
+  for (size_t k = 0; k < 4; ++k) values[k * 84 + 5] = row[k];
+  values[(4 + 77) * 84 + 5] = 0.9f;
+  Results results;
+  read_outputs(network, std::vector{Tensor::of<float>(ElementType::f32, {1, 84, 84}, values)}, {},
+               false, results);
+  ASSERT_EQ(results.detections.size(), 1u);
+  EXPECT_EQ(results.detections[0].label_id, 77);
+  EXPECT_EQ(results.detections[0].label, "class77");
 }
 
 TEST(Picture, AClassWithoutANameIsSaidOnce) {

@@ -1,0 +1,461 @@
+#!/usr/bin/env python3
+"""Tiny models with the files that exporters leave beside them, and what the element makes of them.
+
+    exporters.py [--keep DIR] [NAME ...]      the plug-in is found by the environment (GST_PLUGIN_PATH)
+
+The one place for the next report about an exporter: a function under @case writes a folder by that exporter's own rules and returns
+what is right, computed here by those rules and not by clinfer's. Needs numpy and onnx (CLINFER_PYTHON names a Python that has them);
+without them it is skipped (exit status 77). Ends with `N right, N wrong`.
+
+Most models answer with what they were fed at five places. The picture's red says the column, its green the row, and its blue is the
+same everywhere, so that these numbers tell part, order, range and padding.
+"""
+import argparse
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import zlib
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import other_python
+
+try:
+    import numpy as np
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+except ImportError:
+    other_python.retry("numpy and onnx")
+
+F = np.float32
+FRAME, BLUE = (600, 400), 40
+IMAGENET = ((.485, .456, .406), (.229, .224, .225))
+CASES = {}
+
+
+def case(make):
+    CASES[make.__name__.replace("_", "-")] = make
+    return make
+
+
+# ---- models and pictures
+
+def write_png(path, rgb):
+    height, width, _ = rgb.shape
+    rows = b"".join(b"\0" + row.tobytes() for row in rgb)
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    with open(path, "wb") as file:
+        file.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+def picture(size=FRAME):
+    y, x = np.mgrid[0:size[1], 0:size[0]]
+    return np.dstack([x / (size[0] - 1) * 255, y / (size[1] - 1) * 255, np.full(x.shape, BLUE)]).round().astype(np.uint8)
+
+
+def model_of(nodes, inputs, outputs, constants=None, metadata=None):
+    def info(name, value):
+        return helper.make_tensor_value_info(name, *value)
+
+    graph = helper.make_graph(nodes, "network", [info(*item) for item in inputs.items()], [info(*item) for item in outputs.items()],
+                              [numpy_helper.from_array(np.asarray(value), name) for name, value in (constants or {}).items()])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    for key, value in (metadata or {}).items():
+        made.metadata_props.add(key=key, value=value)
+    return made
+
+
+def places(size):
+    width, height = size
+    return [(0, 0), (0, width - 1), (height - 1, 0), (height - 1, width - 1), (height // 2, width // 2)]
+
+
+def probe(size):
+    """A network that answers with the three channels at five places."""
+    nodes, constants = [], {"axes": np.array([2, 3]), "row": np.array([1, 3])}
+    for i, (y, x) in enumerate(places(size)):
+        constants[f"from{i}"], constants[f"to{i}"] = np.array([y, x]), np.array([y + 1, x + 1])
+        nodes += [helper.make_node("Slice", ["picture", f"from{i}", f"to{i}", "axes"], [f"pixel{i}"]),
+                  helper.make_node("Reshape", [f"pixel{i}", "row"], [f"row{i}"])]
+    nodes.append(helper.make_node("Concat", [f"row{i}" for i in range(5)], ["logits"], axis=1))
+    return model_of(nodes, {"picture": (TensorProto.FLOAT, [1, 3, size[1], size[0]])}, {"logits": (TensorProto.FLOAT, [1, 15])}, constants)
+
+
+def constants_model(outputs, shape, metadata=None):
+    """A network whose outputs are these, whatever it sees."""
+    nodes = [helper.make_node("ReduceMean", ["picture"], ["mean"], keepdims=0), helper.make_node("Mul", ["mean", "zero"], ["nothing"])]
+    constants = {"zero": F(0)}
+    for name, value in outputs.items():
+        constants[name + "_value"] = np.asarray(value, F)
+        nodes.append(helper.make_node("Add", [name + "_value", "nothing"], [name]))
+    return model_of(nodes, {"picture": (TensorProto.FLOAT, shape)}, {name: (TensorProto.FLOAT, list(np.shape(value))) for name, value in outputs.items()}, constants, metadata)
+
+
+# ---- what the authors' code feeds
+
+def fed(size, part, mean=(0, 0, 0), std=(1, 1, 1), blue_first=False, unit=1 / 255, offset=0, pad=None, frame=FRAME):
+    """The numbers at the places, where `part` (x0, y0, x1, y1) of the picture fills the input; beyond the picture is `pad`."""
+    values = []
+    for y, x in places(size):
+        column = part[0] + (x + .5) * (part[2] - part[0]) / size[0] - .5
+        row = part[1] + (y + .5) * (part[3] - part[1]) / size[1] - .5
+        if pad is not None and not (-.5 <= column <= frame[0] - .5 and -.5 <= row <= frame[1] - .5):
+            rgb = [pad] * 3
+        else:
+            rgb = [np.clip(column / (frame[0] - 1), 0, 1) * 255, np.clip(row / (frame[1] - 1), 0, 1) * 255, BLUE]
+        rgb = rgb[::-1] if blue_first else rgb
+        values += [(rgb[c] * unit + offset - mean[c]) / std[c] for c in range(3)]
+    return np.array(values, F)
+
+
+def whole(frame=FRAME):
+    return (0, 0, *frame)
+
+
+def middle(width, height, frame=FRAME):
+    return ((frame[0] - width) / 2, (frame[1] - height) / 2, (frame[0] + width) / 2, (frame[1] + height) / 2)
+
+
+def shorter_edge(edge, crop, frame=FRAME):
+    """The shorter edge becomes `edge`, and the middle of `crop` x `crop` is cut out."""
+    side = crop * min(frame) / edge
+    return middle(side, side, frame)
+
+
+def boxed(size, centred, frame=FRAME):
+    """All of the picture in its proportions; the rest is padding."""
+    scale = max(frame[0] / size[0], frame[1] / size[1])
+    width, height = size[0] * scale, size[1] * scale
+    return middle(width, height, frame) if centred else (0, 0, width, height)
+
+
+class Folder:
+    def __init__(self, path):
+        self.path = path
+
+    def write(self, name, content):
+        path = os.path.join(self.path, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        if isinstance(content, onnx.ModelProto):
+            return onnx.save(content, path)
+        with open(path, "w", encoding="utf-8") as file:
+            return file.write(content if isinstance(content, str) else json.dumps(content))
+
+
+def feeds(folder, size, want, files, model="model.onnx", **more):
+    folder.write(model, probe(size))
+    for name, content in files.items():
+        folder.write(name, content)
+    return {"model": more.pop("load", model), "fed": want, **more}
+
+
+# ---- Hugging Face's transformers
+
+def processor(kind, **more):
+    return {"preprocessor_config.json": {"image_processor_type": kind, "do_resize": True, "do_rescale": True, "rescale_factor": 1 / 255, **more}}
+
+
+NORMALISED = {"do_normalize": True, "image_mean": IMAGENET[0], "image_std": IMAGENET[1]}
+HALF = ((.5,) * 3, (.5,) * 3)
+
+
+@case
+def vit_stretches(folder):
+    return feeds(folder, (64, 64), fed((64, 64), whole(), *HALF), processor("ViTImageProcessor", size={"height": 64, "width": 64}, do_normalize=True, image_mean=HALF[0], image_std=HALF[1]))
+
+
+@case
+def beit_stretches_then_cuts(folder):
+    part = middle(FRAME[0] * 64 / 80, FRAME[1] * 64 / 80)
+    return feeds(folder, (64, 64), fed((64, 64), part, *IMAGENET), processor("BeitImageProcessor", size={"height": 80, "width": 80}, do_center_crop=True, crop_size={"height": 64, "width": 64}, **NORMALISED))
+
+
+@case
+def clip_of_old_with_numbers(folder):
+    return feeds(folder, (64, 64), fed((64, 64), shorter_edge(64, 64), *IMAGENET),
+                 {"preprocessor_config.json": {"feature_extractor_type": "CLIPFeatureExtractor", "size": 64, "crop_size": 64, "do_resize": True, "do_center_crop": True, **NORMALISED}})
+
+
+@case
+def convnext_of_384_stretches(folder):
+    return feeds(folder, (384, 384), fed((384, 384), whole(), *IMAGENET), processor("ConvNextImageProcessor", size={"shortest_edge": 384}, crop_pct=.95, **NORMALISED))
+
+
+@case
+def convnext_of_old_with_a_number(folder):
+    return feeds(folder, (96, 96), fed((96, 96), shorter_edge(int(96 / .8), 96), *IMAGENET),
+                 {"preprocessor_config.json": {"feature_extractor_type": "ConvNextFeatureExtractor", "size": 96, "crop_pct": .8, "do_resize": True, **NORMALISED}})
+
+
+@case
+def levit_grows_the_edge(folder):
+    return feeds(folder, (224, 224), fed((224, 224), shorter_edge(256, 224), *IMAGENET),
+                 processor("LevitImageProcessor", size={"shortest_edge": 224}, do_center_crop=True, crop_size={"height": 224, "width": 224}, **NORMALISED))
+
+
+@case
+def efficientnet_divides_twice(folder):
+    twice = tuple(s * s for s in IMAGENET[1])
+    return feeds(folder, (64, 64), fed((64, 64), whole(), IMAGENET[0], twice),
+                 processor("EfficientNetImageProcessor", size={"height": 64, "width": 64}, do_center_crop=False, include_top=True, rescale_offset=False, **NORMALISED))
+
+
+@case
+def offset_and_normalised(folder):
+    return feeds(folder, (64, 64), fed((64, 64), whole(), *HALF, unit=1 / 127.5, offset=-1),
+                 {"preprocessor_config.json": {"image_processor_type": "VivitImageProcessor", "size": {"height": 64, "width": 64}, "do_center_crop": False, "rescale_factor": 1 / 127.5, "rescale_offset": True,
+                                               "do_normalize": True, "image_mean": HALF[0], "image_std": HALF[1]}})
+
+
+@case
+def mobilevit_is_blue_first_by_default(folder):
+    return feeds(folder, (64, 64), fed((64, 64), shorter_edge(72, 64), blue_first=True),
+                 processor("MobileViTFeatureExtractor", size={"shortest_edge": 72}, do_center_crop=True, crop_size={"height": 64, "width": 64}))
+
+
+@case
+def a_processor_inside_another(folder):
+    inner = processor("SiglipImageProcessor", size={"height": 64, "width": 64}, do_normalize=True, image_mean=HALF[0], image_std=HALF[1])
+    return feeds(folder, (64, 64), fed((64, 64), whole(), *HALF), {"processor_config.json": {"processor_class": "SiglipProcessor", "image_processor": inner["preprocessor_config.json"]}})
+
+
+@case
+def transformers_js(folder):
+    folder.write("onnx/model_quantized.onnx", probe((64, 64)))
+    return feeds(folder, (64, 64), fed((64, 64), shorter_edge(80, 64), *IMAGENET),
+                 {"config.json": {"model_type": "resnet", "architectures": ["ResNetForImageClassification"], "id2label": {str(i): f"class {i}" for i in range(15)}},
+                  **processor("ConvNextImageProcessor", size={"shortest_edge": 64}, crop_pct=.8, **NORMALISED)}, "onnx/model.onnx", load="", label="class")
+
+
+# ---- timm and OpenCLIP
+
+def timm(folder, size, want, config, **more):
+    return feeds(folder, size, want, {"config.json": {"architecture": "resnet18", "num_classes": 15, **config}}, **more)
+
+
+@case
+def timm_squashes(folder):
+    part = middle(FRAME[0] * 64 / 71, FRAME[1] * 64 / 71)
+    return timm(folder, (64, 64), fed((64, 64), part, *HALF), {"pretrained_cfg": {"input_size": [3, 64, 64], "crop_pct": .9, "crop_mode": "squash", "mean": HALF[0], "std": HALF[1]}})
+
+
+@case
+def timm_with_a_border(folder):
+    return timm(folder, (96, 96), fed((96, 96), boxed((96, 96), True), *HALF, pad=128), {"pretrained_cfg": {"input_size": [3, 96, 96], "crop_pct": 1.0, "crop_mode": "border", "mean": HALF[0], "std": HALF[1]}})
+
+
+@case
+def timm_at_the_size_of_tests(folder):
+    return timm(folder, (96, 96), fed((96, 96), shorter_edge(96, 96), *IMAGENET),
+                {"pretrained_cfg": {"input_size": [3, 64, 64], "crop_pct": .8, "test_input_size": [3, 96, 96], "test_crop_pct": 1.0, "mean": IMAGENET[0], "std": IMAGENET[1]}})
+
+
+@case
+def timm_of_old_without_a_group(folder):
+    names = [f"flower {i}" for i in range(15)]
+    return timm(folder, (64, 64), fed((64, 64), shorter_edge(73, 64), *IMAGENET), {"input_size": [3, 64, 64], "crop_pct": .875, "mean": IMAGENET[0], "std": IMAGENET[1], "label_names": names}, label="flower")
+
+
+@case
+def open_clip_cuts(folder):
+    numbers = ((.48145466, .4578275, .40821073), (.26862954, .26130258, .27577711))
+    return feeds(folder, (64, 64), fed((64, 64), shorter_edge(64, 64), *numbers), {"preprocess_cfg.json": {"size": 64, "mode": "RGB", "mean": numbers[0], "std": numbers[1], "resize_mode": "shortest"}})
+
+
+@case
+def open_clip_pads(folder):
+    return feeds(folder, (96, 72), fed((96, 72), boxed((96, 72), True), *HALF, pad=77),
+                 {"open_clip_config.json": {"model_cfg": {}, "preprocess_cfg": {"size": [72, 96], "mean": HALF[0], "std": HALF[1], "resize_mode": "longest", "fill_color": 77}}})
+
+
+@case
+def open_clip_in_a_folder_of_its_own(folder):
+    return feeds(folder, (64, 64), fed((64, 64), whole(), *HALF), {"visual/preprocess_cfg.json": {"size": [64, 64], "mean": HALF[0], "std": HALF[1], "resize_mode": "squash"}, "config.json": {"embed_dim": 15}},
+                 "visual/model.onnx")
+
+
+# ---- OpenMMLab, Paddle, NVIDIA, Ultralytics
+
+def pipeline(*transforms):
+    return {"pipeline.json": {"pipeline": {"input": ["img"], "output": ["out"], "tasks": [{"type": "Task", "module": "Transform", "transforms": [{"type": "LoadImageFromFile"}, *transforms]}]}}}
+
+
+@case
+def mmdeploy_by_the_edge(folder):
+    return feeds(folder, (64, 64), fed((64, 64), shorter_edge(80, 64), (103.53, 116.28, 123.675), (57.375, 57.12, 58.395), blue_first=True, unit=1),
+                 pipeline({"type": "Resize", "keep_ratio": True, "size": [-1, 80]}, {"type": "CenterCrop", "crop_size": [64, 64]}, {"type": "Normalize", "to_rgb": False, "mean": [103.53, 116.28, 123.675], "std": [57.375, 57.12, 58.395]}))
+
+
+@case
+def mmdeploy_pads(folder):
+    return feeds(folder, (96, 96), fed((96, 96), boxed((96, 96), False), unit=1 / 255, pad=114),
+                 pipeline({"type": "Resize", "keep_ratio": True, "size": [96, 96]}, {"type": "Pad", "size": [96, 96], "pad_val": {"img": [114, 114, 114]}}, {"type": "Normalize", "to_rgb": True, "mean": [0, 0, 0], "std": [255, 255, 255]}))
+
+
+@case
+def paddlex_classifies(folder):
+    steps = "PreProcess:\n  transform_ops:\n  - ResizeImage:\n      resize_short: 80\n  - CropImage:\n      size: 64\n  - NormalizeImage:\n      mean: [0.485, 0.456, 0.406]\n      std: [0.229, 0.224, 0.225]\n      scale: 1.0/255.0\n      order: ''\n  - ToCHWImage: null\n"
+    names = "PostProcess:\n  Topk:\n    topk: 5\n    label_list:\n" + "".join(f"    - kind {i}\n" for i in range(15))
+    return feeds(folder, (64, 64), fed((64, 64), shorter_edge(80, 64), *IMAGENET), {"inference.yml": "Global:\n  model_name: PP-LCNet_x1_0\n" + steps + names}, "inference.onnx", label="kind")
+
+
+@case
+def paddlex_detects(folder):
+    steps = "mode: paddle\narch: YOLO\ndraw_threshold: 0.5\nPreprocess:\n- interp: 2\n  keep_ratio: false\n  target_size: [64, 64]\n  type: Resize\n- mean: [0.0, 0.0, 0.0]\n  norm_type: none\n  std: [1.0, 1.0, 1.0]\n  type: NormalizeImage\n- type: Permute\nlabel_list:\n- person\n"
+    return feeds(folder, (64, 64), fed((64, 64), whole()), {"inference.yml": steps}, "inference.onnx")
+
+
+@case
+def deepstream(folder):
+    config = "# made by TAO\n[property]\ngpu-id=0\nnet-scale-factor=0.01735207357279195\noffsets=123.675;116.28;103.53\nmodel-color-format=1\nonnx-file=model.onnx\nlabelfile-path=/home/somebody/labels.txt\nnetwork-type=1\nmaintain-aspect-ratio=1\nsymmetric-padding=1\n"
+    return feeds(folder, (96, 96), fed((96, 96), boxed((96, 96), True), (123.675, 116.28, 103.53), (1 / .01735207357279195,) * 3, blue_first=True, unit=1, pad=0),
+                 {"nvinfer_config.txt": config, "labels.txt": ";".join(f"sort {i}" for i in range(15)) + "\n"}, label="sort")
+
+
+@case
+def deepstream_of_another_model(folder):
+    config = "[property]\nnet-scale-factor=0.5\nmodel-color-format=1\nonnx-file=other.onnx\n"
+    return feeds(folder, (64, 64), fed((64, 64), whole(), *HALF), {"config_infer_other.txt": config, **processor("ViTImageProcessor", size={"height": 64, "width": 64}, do_normalize=True, image_mean=HALF[0], image_std=HALF[1])})
+
+
+@case
+def ultralytics_classifies(folder):
+    return feeds(folder, (64, 64), fed((64, 64), shorter_edge(64, 64)), {"metadata.yaml": "description: Ultralytics YOLO11n-cls model\ntask: classify\nimgsz:\n- 64\n- 64\nnames:\n" + "".join(f"  {i}: thing {i}\n" for i in range(15))}, label="thing")
+
+
+# ---- sizes that the file leaves open
+
+def any_size():
+    """The mean of the picture, of any size, as three classes."""
+    nodes = [helper.make_node("GlobalAveragePool", ["picture"], ["mean"]), helper.make_node("Flatten", ["mean"], ["logits"])]
+    return model_of(nodes, {"picture": (TensorProto.FLOAT, ["batch", 3, "height", "width"])}, {"logits": (TensorProto.FLOAT, ["batch", 3])})
+
+
+@case
+def an_open_size_that_a_file_states(folder):
+    folder.write("model.onnx", any_size())
+    folder.write("preprocessor_config.json", processor("ViTImageProcessor", size={"height": 32, "width": 48}, do_normalize=False)["preprocessor_config.json"])
+    return {"model": "model.onnx", "fed": np.array([.5, .5, BLUE / 255], F), "tolerance": .01}
+
+
+@case
+def an_open_size_that_nothing_states(folder):
+    nodes = [helper.make_node("Sigmoid", ["picture"], ["all"]), helper.make_node("ReduceMean", ["all"], ["map"], axes=[1], keepdims=1)]
+    folder.write("text_det.onnx", model_of(nodes, {"picture": (TensorProto.FLOAT, ["n", 3, "h", "w"])}, {"map": (TensorProto.FLOAT, ["n", 1, "h", "w"])}))
+    return {"model": "text_det.onnx", "said": "gets the frame's", "elements": 608 * 416}
+
+
+# ---- names
+
+def named(folder, file, text, names, wanted, properties=""):
+    scores = np.full((1, names), .01, F)
+    scores[0, wanted[0]] = .9
+    folder.write("model.onnx", constants_model({"prob": scores}, [1, 3, 32, 32]))
+    folder.write(file, text)
+    return {"model": "model.onnx", "label": wanted[1], "properties": properties}
+
+
+@case
+def names_in_data_yaml(folder):
+    return named(folder, "data.yaml", "train: ../train/images\nval: ../valid/images\n\nnc: 3\nnames: ['cat', 'red fox', 'no']\ndownload: |\n  a script\n    of lines\n", 3, (1, "red fox"))
+
+
+@case
+def names_in_obj_names(folder):
+    return named(folder, "obj.names", "cat\nred fox\ndog\n\n", 3, (1, "red fox"))
+
+
+@case
+def names_in_labels_json(folder):
+    return named(folder, "labels.json", '{"0": "cat", "1": "red fox", "2": "dog"}', 3, (1, "red fox"))
+
+
+@case
+def names_with_their_numbers(folder):
+    return named(folder, "labelmap.txt", "0  cat\n1  red fox\n2  2 dogs\n", 3, (2, "2 dogs"))
+
+
+@case
+def names_that_are_numbers(folder):
+    return named(folder, "labels.txt", "0\n1\n2\n", 3, (2, "2"))
+
+
+@case
+def names_as_python_prints_them(folder):
+    return named(folder, "classes.txt", "{0: 'cat',\n 1: \"fox's\",\n 2: 'dog'}\n", 3, (1, "fox's"))
+
+
+# ---- running
+
+def run(folder, wanted):
+    path = os.path.join(folder, "picture.png")
+    write_png(path, picture())
+    model = os.path.join(folder, wanted["model"]) if wanted["model"] else folder
+    command = ["gst-launch-1.0", "filesrc", f"location={path}", "!", "pngdec", "!", "videoconvert", "!", "video/x-raw,format=RGB", "!", "clinfer", f"model={model}", "device=CPU", "attach-tensors=true",
+               *wanted.get("properties", "").split(), "!", "clpublish", "add-tensor-data=true", "!", "fakesink"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    lines = [line for line in result.stdout.splitlines() if line.startswith("{")]
+    told = [line for line in (result.stdout + result.stderr).splitlines() if line.strip() and not line.startswith("{")]
+    return (json.loads(lines[0]) if lines else None), told
+
+
+def every(value, key):
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if name == key:
+                yield inner
+            yield from every(inner, key)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from every(inner, key)
+
+
+def compare(folder, wanted):
+    """What is wrong, or ''."""
+    line, told = run(folder, wanted)
+    if line is None:
+        return f"no line: {[line for line in told if 'ERROR' in line] or told[-3:]}"
+    data = [np.array(d, float).ravel() for d in every(line, "data") if isinstance(d, list)]
+    if "fed" in wanted:
+        found = [d for d in data if d.size == wanted["fed"].size]
+        if not found:
+            return f"no tensor of {wanted['fed'].size} numbers"
+        far = np.abs(found[0] - wanted["fed"])
+        limit = wanted.get("tolerance", .02) * max(1, float(np.ptp(wanted["fed"])))
+        if far.max() > limit:
+            return f"fed {np.round(found[0][far > limit][:6], 3)}, right is {np.round(wanted['fed'][far > limit][:6], 3)}"
+    if "elements" in wanted and not any(d.size == wanted["elements"] for d in data):
+        return f"tensors of {[d.size for d in data]} numbers, right are {wanted['elements']}"
+    if "said" in wanted and not any(wanted["said"] in line for line in told):
+        return f"{wanted['said']!r} was not said"
+    if "label" in wanted:
+        labels = [answer["label"] for item in line["objects"] if "detection" not in item for answer in item.values() if isinstance(answer, dict) and "label" in answer]
+        if not labels or not labels[0].startswith(wanted["label"]):
+            return f"class {labels[:1]}, right is {wanted['label']!r}"
+    return ""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--keep", help="a folder to leave the cases in")
+    parser.add_argument("names", nargs="*")
+    arguments = parser.parse_args()
+    right = wrong = 0
+    with tempfile.TemporaryDirectory() as temporary:
+        for name in arguments.names or CASES:
+            folder = os.path.join(arguments.keep or temporary, name)
+            os.makedirs(folder, exist_ok=True)
+            why = compare(folder, CASES[name](Folder(folder)))
+            right, wrong = right + (not why), wrong + bool(why)
+            print(f"FAIL {name}: {why}" if why else f"ok   {name}", flush=True)
+    print(f"{right} right, {wrong} wrong")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -103,6 +103,9 @@ struct Config {
   // cost more than what they compute. yes: also where it does not pay; a device whose work-groups
   // cannot wait for each other computes in a single one.
   enum class Persistent { automatic, yes, no } persistent = Persistent::automatic;
+  // How the device gets an inference: as graphs of CUDA's driver interface, or launch by launch in an
+  // OpenCL queue (automatic, too). graph: warns where the device or the model cannot.
+  enum class Launch { automatic, graph, queue } launch = Launch::automatic;
   bool perf_count = false;  // event timing of every step
   // Also plans half a batch, a quarter and so on down to one image, for InferRequest::start(). They
   // share memory, kernels and weights with the whole one. Not with perf_count, whose times are of
@@ -388,6 +391,9 @@ class CompiledModel {
   virtual unsigned optimal_requests() const = 0;  // 2 x streams, or what the tuning file says
   // f32 or f16, as activations are stored; bf16: they are f32, and products are of bf16.
   virtual Precision precision() const = 0;
+  // How the device gets an inference (Config::launch): "graph", or "queue", with the reason in brackets
+  // where that is not what was wanted. Single inferences of a model with graphs may go to the queue.
+  virtual std::string launch() const { return "queue"; }
   // The hints in force; automatic where the device has no such hint.
   virtual QueueHint priority() const = 0;
   virtual QueueHint throttle() const = 0;

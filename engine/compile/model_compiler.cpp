@@ -7,6 +7,7 @@
 #include <mutex>
 #include <set>
 
+#include "engine/compile/graph_launch.h"
 #include "engine/compile/persistent_steps.h"
 #include "engine/host/model.h"
 #include "engine/measure/pipeline.h"
@@ -54,7 +55,13 @@ std::shared_ptr<DeviceModel> compile_model(std::shared_ptr<const Model> model, c
                                            const Progress& progress, const TuningObserver& observer,
                                            const InternalOptions& options) {
   try {
-    return ModelCompiler(std::move(model), config, options).compile(progress, observer);
+    try {
+      return ModelCompiler(model, config, options).compile(progress, observer);
+    } catch (const cuda::Failure& failure) {
+      ModelCompiler anew(std::move(model), config, options);
+      anew.launch_by_queue(failure.what());
+      return anew.compile(progress, observer);
+    }
   } catch (const cl::Error& error) {
     ocl::rethrow(error, "compiling the model");
   } catch (const std::bad_alloc&) {
@@ -102,6 +109,13 @@ std::shared_ptr<DeviceModel> ModelCompiler::compile(const Progress& progress,
     report_.warnings.push_back(std::move(warning));
   add_up_work();
   warn_of_host_loops();
+  if (network_->cuda != nullptr) {
+    const std::string why =
+        tuning.measures() ? "kernels are being measured" : reject_graph(network_->whole);
+    if (!why.empty()) leave_graphs(why);
+    if (!why.empty() && config_.launch == Config::Launch::graph)
+      report_.warnings.push_back("kernels are launched one by one, by OpenCL: " + why);
+  }
   // Nothing else computes during measurements.
   if (!tuning.measures() && !config_.perf_count) first_tier_ = options_.first_tier;
   HostWeights weights = build_tuned(tuning, progress, observer);
@@ -116,6 +130,10 @@ std::shared_ptr<DeviceModel> ModelCompiler::compile(const Progress& progress,
   weights = {};
   if (std::string why = compilers->take_problem(); !why.empty()) report_.warnings.push_back(why);
   network_->options.driver_compiles = compilers->has_problem();
+  if (network_->cuda != nullptr) {
+    load_graph_kernels(*network_, config_.max_num_threads);
+    check_graphs(network_);
+  }
   warm_up(progress);
   if (!cores_share_launches()) {
     // The driver computes the work-groups of a launch one after the other.
@@ -240,6 +258,38 @@ void ModelCompiler::open_device() {
            network_->traits.grid_barrier == GridBarrier::none)
     network_->traits.grid_barrier = GridBarrier::single;
   network_->external = std::make_unique<const ocl::MemorySharing>(network_->context->device);
+  open_graphs();
+}
+
+// Where inferences are launched as graphs, memory is CUDA's from the beginning, and no launches need to be
+// saved by persistent kernels. Measurements, looks at single steps and shared queues need OpenCL's launches.
+void ModelCompiler::open_graphs() {
+  barrier_ = network_->traits.grid_barrier;
+  if (config_.launch != Config::Launch::graph || network_->shares_host_memory()) return;
+  if (config_.perf_count) return leave_graphs("layers are timed");
+  if (options_.expose_layers) return leave_graphs("layers are compared");
+  if (options_.context || network_->exclusive) return leave_graphs("the queue is shared");
+  if (config_.persistent == Config::Persistent::yes) return leave_graphs("persistent kernels");
+  try {
+    network_->cuda = open_cuda(network_->context->device);
+    network_->traits.grid_barrier = GridBarrier::none;
+    report_.launch = "graph";
+  } catch (const cuda::Failure& failure) {
+    leave_graphs(failure.what());
+    warn_once(std::string("kernels are launched one by one, by OpenCL: ") + failure.what());
+  }
+}
+
+void ModelCompiler::leave_graphs(const std::string& why) {
+  network_->cuda.reset();
+  network_->traits.grid_barrier = barrier_;
+  report_.launch = "queue (" + why + ")";
+}
+
+void ModelCompiler::launch_by_queue(const std::string& why) {
+  config_.launch = Config::Launch::queue;
+  report_.launch = "queue (" + why + ")";
+  report_.warnings.push_back("kernels are launched one by one, by OpenCL: " + why);
 }
 
 void ModelCompiler::open_cache() {
@@ -388,6 +438,7 @@ void ModelCompiler::build_preprocess_of_first_tier() {
 std::shared_ptr<DeviceModel> ModelCompiler::make_untuned(const Progress& progress) {
   Config config = config_;
   config.tuning_mode = TuningMode::disabled;
+  config.launch = Config::Launch::queue;  // as the network that is measured
   config.tuning_db = config.partial_batches = false;
   config.graph_dumps_dir = config.sources_dumps_dir = "";
   config.dump_kernels = false;
@@ -409,7 +460,7 @@ HostWeights ModelCompiler::build_for_device(const Progress& progress, bool persi
                                             const DeviceNetwork* compared_with) {
   HostWeights weights;
   collect_weights(network_->whole, weights, config_.max_num_threads);
-  network_->weights = upload(*network_->context, weights);
+  network_->weights = upload(*network_, weights);
   network_->whole.persistent.clear();
   network_->share.reset();
   if (persistent) use_persistent_kernels(compared_with);
@@ -451,8 +502,9 @@ bool ModelCompiler::cores_share_launches() const {
   const PersistentSteps& steps = whole.persistent.front();
   cl::Kernel kernel = whole.programs->kernel(steps.kernel.program.kernel_name);
   const DeviceStream& stream = network_->stream(0);
-  bind_persistent(kernel, {stream.memory, network_->weights, network_->weights}, steps.list,
-                  stream.counters);
+  bind_persistent(kernel,
+                  {stream.memory.buffer, network_->weights.buffer, network_->weights.buffer},
+                  steps.list, stream.counters);
   return groups_meet(stream.queue, kernel, stream.counters, groups);
 }
 

@@ -49,7 +49,10 @@ class ModelCompiler {
  public:
   ModelCompiler(std::shared_ptr<const Model> model, const Config& config,
                 const InternalOptions& options);
-  // The finished model. Throws Error, cl::Error and std::bad_alloc.
+  // Instead of graphs, which failed: the device gets its work from OpenCL's queue.
+  void launch_by_queue(const std::string& why);
+  // The finished model. Throws Error, cl::Error and std::bad_alloc; cuda::Failure where graphs failed, with
+  // which a compilation anew may do without.
   std::shared_ptr<DeviceModel> compile(const Progress& progress, const TuningObserver& observer);
   // As find_records() above, instead of compile().
   std::vector<ProblemRecord> find_records();
@@ -58,6 +61,8 @@ class ModelCompiler {
   void warn_once(const std::string& warning);
   void warn_of_host_loops();
   void open_device();
+  void open_graphs();
+  void leave_graphs(const std::string& why);
   void open_cache();
   Tuning plan_kernels();
   std::unique_ptr<Graph> make_graph();
@@ -87,6 +92,7 @@ class ModelCompiler {
   const std::shared_ptr<DeviceNetwork> network_;
   std::shared_ptr<FirstTierMaker> first_tier_;  // null where there is to be none
   std::optional<GraphCache> graphs_;            // none without a cache
+  GridBarrier barrier_ = GridBarrier::none;     // of the device, which graphs do without
   CompileReport report_;
 };
 

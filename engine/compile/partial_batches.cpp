@@ -57,7 +57,7 @@ void ModelCompiler::add_partial_batches(HostWeights& weights, const Progress& pr
     for (Step& step : sized.plan.steps)
       if (!step.on_host) step.desc = {};
   }
-  if (weights.bytes.size() != known) network_->weights = upload(*network_->context, weights);
+  if (weights.bytes.size() != known) network_->weights = upload(*network_, weights);
   network_->make_streams(network_->stream_count());
 }
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/ocl/host_memory.h"
 #include "kernels/base/hash.h"
 #include "kernels/base/threads.h"
 
@@ -65,10 +64,10 @@ void collect_weights(SizedPlan& sized, HostWeights& weights, unsigned threads) {
   }
 }
 
-cl::Buffer upload(const ocl::Context& context, HostWeights& weights) {
+DeviceMemory upload(const DeviceNetwork& network, HostWeights& weights) {
   std::vector<std::byte>& host = weights.bytes;
   host.resize(std::max<size_t>(host.size(), 4));
-  return ocl::make_memory(context, host.size(), host.data());
+  return make_memory(network, host.size(), host.data());
 }
 
 }  // namespace clinfer

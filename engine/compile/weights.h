@@ -27,6 +27,6 @@ struct HostWeights {
 // step, and notes their offsets in the plan. Packs on `threads` threads (0: all cores).
 void collect_weights(SizedPlan& sized, HostWeights& weights, unsigned threads);
 
-cl::Buffer upload(const ocl::Context& context, HostWeights& weights);
+DeviceMemory upload(const DeviceNetwork& network, HostWeights& weights);
 
 }  // namespace clinfer

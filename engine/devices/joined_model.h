@@ -22,6 +22,7 @@ class JoinedModel : public CompiledModel {
   const DeviceInfo& device() const override { return device_; }
   std::vector<DeviceUse> devices() const override;
   Precision precision() const override { return parts_[0]->precision(); }
+  std::string launch() const override { return parts_[0]->launch(); }
   QueueHint priority() const override { return parts_[0]->priority(); }
   QueueHint throttle() const override { return parts_[0]->throttle(); }
   const std::vector<std::string>& warnings() const override { return warnings_; }

@@ -31,6 +31,7 @@ class HostModel final : public CompiledModel, public std::enable_shared_from_thi
   unsigned streams() const override { return 1; }
   unsigned optimal_requests() const override { return 2; }
   Precision precision() const override { return Precision::f32; }
+  std::string launch() const override { return "host"; }
   QueueHint priority() const override { return QueueHint::automatic; }
   QueueHint throttle() const override { return QueueHint::automatic; }
   const std::vector<std::string>& warnings() const override { return warnings_; }

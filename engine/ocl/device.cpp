@@ -406,6 +406,15 @@ int pocl_version(const Device& device) {
   return old == std::string::npos ? 0 : std::atoi(text.c_str() + old + 5);
 }
 
+std::optional<std::array<unsigned char, 16>> uuid_of(const Device& device) {
+  constexpr cl_device_info kUuid = 0x106A;  // CL_DEVICE_UUID_KHR
+  std::array<unsigned char, 16> uuid{};
+  if (!has_extension(device.device.getInfo<CL_DEVICE_EXTENSIONS>(), "cl_khr_device_uuid") ||
+      clGetDeviceInfo(device.device(), kUuid, sizeof uuid, uuid.data(), nullptr) != CL_SUCCESS)
+    return std::nullopt;
+  return uuid;
+}
+
 DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
   const cl::Device& device = entry.device;
   DeviceTraits traits;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <CL/opencl.hpp>
+#include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +40,10 @@ std::string note_of_stand_in(const std::string& name, const DeviceInfo& device);
 
 // The major version in "OpenCL 3.0 PoCL 6.0 Linux ..."; 0 where the platform is another.
 int pocl_version(const Device& device);
+
+// The identity that other interfaces of its driver know a device by (cl_khr_device_uuid); none where
+// the driver does not tell.
+std::optional<std::array<unsigned char, 16>> uuid_of(const Device& device);
 
 bool host_has_avx_vnni();  // the processor that we run on
 

@@ -86,6 +86,31 @@ std::shared_ptr<ExternalMemory> MemorySharing::import(const cl::Context& context
   return memory;
 }
 
+std::shared_ptr<const cl::Buffer> MemorySharing::import_own(const Context& context, int fd,
+                                                            size_t bytes) const {
+  const cl_mem_properties properties[] = {CL_EXTERNAL_MEMORY_HANDLE_OPAQUE_FD_KHR,
+                                          static_cast<cl_mem_properties>(fd), 0};
+  cl_int status = CL_SUCCESS;
+  const cl_mem made = clCreateBufferWithProperties(context.context(), properties, CL_MEM_READ_WRITE,
+                                                   bytes, nullptr, &status);
+  if (made == nullptr || status != CL_SUCCESS) {
+    close(fd);
+    throw cl::Error(status, "clCreateBufferWithProperties");
+  }
+  auto buffer = std::make_unique<cl::Buffer>(made);
+  const cl::CommandQueue queue(context.context, context.device.device);
+  status = functions_.acquire(queue(), 1, &made, 0, nullptr, nullptr);
+  if (status != CL_SUCCESS) throw cl::Error(status, functions_.acquire_name);
+  queue.finish();
+  const auto release = [queue, function = functions_.release](const cl::Buffer* held) {
+    const std::unique_ptr<const cl::Buffer> owner(held);
+    const cl_mem object = (*held)();
+    function(queue(), 1, &object, 0, nullptr, nullptr);
+    clFinish(queue());
+  };
+  return {buffer.release(), release};
+}
+
 // One within the other: each memory has uses of its own to wait for. The queue is in order, so that
 // the innermost event represents all.
 void MemorySharing::with_acquired(const cl::CommandQueue& queue,

@@ -52,6 +52,10 @@ class MemorySharing {
   // Throws Error{device_failed}.
   std::shared_ptr<ExternalMemory> import(const cl::Context& context, MemoryHandle kind, int fd,
                                          size_t bytes) const;
+  // Memory that this process exported from another interface of the driver. OpenCL has acquired it until the
+  // last holder gives it up: the caller's waits order the uses. The descriptor becomes the driver's. Throws
+  // cl::Error.
+  std::shared_ptr<const cl::Buffer> import_own(const Context& context, int fd, size_t bytes) const;
   // `memories`: one or more, each once, in an order that is the same for all uses.
   void with_acquired(const cl::CommandQueue& queue, std::span<ExternalMemory* const> memories,
                      const AcquireRelease::Use& use) const;

@@ -16,9 +16,10 @@
 namespace clinfer::ocl {
 
 HostMemory::HostMemory(const Context& context, const cl::CommandQueue& queue, size_t bytes)
-    : platform_(context.device.platform), bytes_(bytes), plain_(nullptr, std::free) {
+    : platform_(context.device.platform), bytes_(bytes) {
   if (context.device.info.is_cpu) {
-    plain_.reset(static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)));
+    plain_.reset(static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)),
+                 std::free);
     data_ = plain_.get();
     if (!data_)
       throw Error(ErrorCode::out_of_memory,
@@ -30,6 +31,12 @@ HostMemory::HostMemory(const Context& context, const cl::CommandQueue& queue, si
   data_ = static_cast<std::byte*>(
       queue_.enqueueMapBuffer(pinned_, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, bytes));
 }
+
+HostMemory::HostMemory(const Context& context, std::shared_ptr<std::byte> pinned, size_t bytes)
+    : platform_(context.device.platform),
+      bytes_(bytes),
+      plain_(std::move(pinned)),
+      data_(plain_.get()) {}
 
 HostMemory::~HostMemory() {
   if (!pinned_()) return;
@@ -58,12 +65,11 @@ const std::byte* HostMemory::write(size_t at, const void* from, size_t bytes) co
   return data_ + at;
 }
 
-std::shared_ptr<HostMemory> HostMemoryPool::take(const Context& context,
-                                                 const cl::CommandQueue& queue, size_t bytes) {
+std::shared_ptr<HostMemory> HostMemoryPool::take(
+    const std::function<std::shared_ptr<HostMemory>()>& make) {
   const auto free = std::find_if(blocks_.begin(), blocks_.end(),
                                  [](const auto& block) { return block.use_count() == 1; });
-  if (free == blocks_.end())
-    return blocks_.emplace_back(std::make_shared<HostMemory>(context, queue, bytes));
+  if (free == blocks_.end()) return blocks_.emplace_back(make());
   // The releasing thread's reads happen before the device writes.
   std::atomic_thread_fence(std::memory_order_acquire);
   return *free;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -15,6 +16,8 @@ class HostMemory final : public FrameMemory {
  public:
   // Not initialised. Throws cl::Error, Error{out_of_memory}.
   HostMemory(const Context& context, const cl::CommandQueue& queue, size_t bytes);
+  // Of another interface of the device's driver, which pinned it.
+  HostMemory(const Context& context, std::shared_ptr<std::byte> pinned, size_t bytes);
   ~HostMemory() override;
   HostMemory(const HostMemory&) = delete;
   HostMemory& operator=(const HostMemory&) = delete;
@@ -32,7 +35,7 @@ class HostMemory final : public FrameMemory {
   size_t bytes_;
   cl::CommandQueue queue_;
   cl::Buffer pinned_;
-  std::unique_ptr<std::byte, void (*)(void*)> plain_;  // of a CPU device
+  std::shared_ptr<std::byte> plain_;  // of a CPU device, or of another interface
   std::byte* data_ = nullptr;
 };
 
@@ -40,8 +43,7 @@ class HostMemory final : public FrameMemory {
 // thread may release them.
 class HostMemoryPool {
  public:
-  std::shared_ptr<HostMemory> take(const Context& context, const cl::CommandQueue& queue,
-                                   size_t bytes);
+  std::shared_ptr<HostMemory> take(const std::function<std::shared_ptr<HostMemory>()>& make);
 
  private:
   std::vector<std::shared_ptr<HostMemory>> blocks_;

@@ -541,6 +541,11 @@ std::shared_ptr<const Programs> Programs::build(const Context& context,
   return result;
 }
 
+std::string Programs::binary(const std::string& kernel_name) const {
+  const auto binaries = by_kernel_.at(kernel_name).getInfo<CL_PROGRAM_BINARIES>();
+  return binaries.empty() ? "" : std::string(binaries[0].begin(), binaries[0].end());
+}
+
 cl::Kernel Programs::kernel(const std::string& kernel_name) const {
   const auto found = by_kernel_.find(kernel_name);
   if (found == by_kernel_.end())

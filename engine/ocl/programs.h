@@ -89,6 +89,8 @@ class Programs {
                                                const BuildOptions& options);
   // A new kernel object: arguments belong to its holder.
   cl::Kernel kernel(const std::string& kernel_name) const;
+  // The binary that the driver gives of its program; PTX on NVIDIA. Throws cl::Error.
+  std::string binary(const std::string& kernel_name) const;
   BuildCounts counts() const { return counts_; }
 
  private:

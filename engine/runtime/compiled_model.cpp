@@ -144,7 +144,7 @@ std::string DeviceModel::check_memory(const ImportedPlanes& imported, const Fram
 }
 
 std::shared_ptr<FrameMemory> DeviceModel::allocate_frame_memory(size_t bytes) try {
-  return std::make_shared<ocl::HostMemory>(*network_->context, network_->stream(0).queue, bytes);
+  return network_->make_host_memory(network_->stream(0).queue, bytes);
 } catch (const cl::Error& error) {
   ocl::rethrow(error, "allocating " + std::to_string(bytes) + " bytes for frames");
 }

@@ -20,6 +20,7 @@ struct CompileReport {
   Precision precision = Precision::f32;
   TuningReport tuning = {};
   double load_ms = 0;
+  std::string launch = "queue";
   unsigned optimal_requests = 0;  // as the tuning file says; 0: 2 x streams
 };
 
@@ -40,6 +41,7 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
     return report_.optimal_requests != 0 ? report_.optimal_requests : 2 * streams();
   }
   Precision precision() const override { return report_.precision; }
+  std::string launch() const override { return report_.launch; }
   QueueHint priority() const override { return network_->hints.priority; }
   QueueHint throttle() const override { return network_->hints.throttle; }
   const std::vector<std::string>& warnings() const override { return report_.warnings; }

@@ -7,6 +7,21 @@
 
 namespace clinfer {
 
+void DeviceStream::take_turn(bool as_graph) {
+  if (as_graph == graph_ran) return;
+  if (as_graph)
+    queue.finish();
+  else
+    cuda->main.finish();
+  graph_ran = as_graph;
+}
+
+std::shared_ptr<ocl::HostMemory> DeviceNetwork::make_host_memory(const cl::CommandQueue& queue,
+                                                                 size_t bytes) const {
+  if (cuda == nullptr) return std::make_shared<ocl::HostMemory>(*context, queue, bytes);
+  return std::make_shared<ocl::HostMemory>(*context, cuda::pinned_memory(cuda, bytes), bytes);
+}
+
 ocl::ArgumentPlace SizedPlan::place_of(const Edge& edge) const {
   const Region& region = plan.region_of(edge);
   const TensorDesc& desc = edge.node->outputs[edge.port].desc;
@@ -71,9 +86,8 @@ void DeviceNetwork::make_streams(unsigned count) {
   for (const auto& [images, sized] : partial)
     stream_bytes = std::max(stream_bytes, sized.plan.stream_bytes);
   const bool takes_batches =
-      std::any_of(network_inputs.begin(), network_inputs.end(), [](const Port& input) {
-        return input.shape.size() == 4 && input.shape[0] > 1;
-      });
+      std::any_of(network_inputs.begin(), network_inputs.end(),
+                  [](const Port& input) { return input.shape.size() == 4 && input.shape[0] > 1; });
   for (unsigned i = 0; i < count; ++i) {
     auto stream = std::make_unique<DeviceStream>();
     stream->queue =
@@ -83,7 +97,13 @@ void DeviceNetwork::make_streams(unsigned count) {
     if (!exclusive && wants_frame_memory() && takes_batches)
       for (cl::CommandQueue* const queue : {&stream->copies, &stream->results})
         *queue = ocl::create_queue(*context, context->device.device, hints, options.perf_count);
-    stream->memory = ocl::make_memory(*context, std::max<size_t>(stream_bytes, 4));
+    stream->memory = make_memory(*this, std::max<size_t>(stream_bytes, 4));
+    if (cuda != nullptr) {
+      stream->cuda.reset(new GraphStreams{cuda::Stream(cuda), nullptr, nullptr});
+      if (takes_batches)
+        for (auto* const beside : {&stream->cuda->writes, &stream->cuda->reads})
+          *beside = std::make_unique<cuda::Stream>(cuda);
+    }
     size_t words = 0;
     for (const PersistentSteps& steps : whole.persistent)
       words = std::max(words, steps.kernel.counter_words(persistent_groups(count)));
@@ -107,6 +127,16 @@ cl::Kernel DeviceNetwork::extra_kernel(const KernelSpec& spec) {
     programs = ocl::Programs::build(*context, {&instantiation, 1},
                                     {cache.get(), 1, options.sources_dumps_dir, {}});
   return programs->kernel(instantiation.kernel_name);
+}
+
+std::shared_ptr<const cuda::Kernel> DeviceNetwork::extra_graph_kernel(const KernelSpec& spec) {
+  extra_kernel(spec);
+  const std::string name = ocl::instantiate(spec).kernel_name;
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<const cuda::Kernel>& kernel = extra_graph_kernels_[name];
+  if (kernel == nullptr)
+    kernel = std::make_shared<cuda::Kernel>(cuda, extra_.at(name)->binary(name), name);
+  return kernel;
 }
 
 TuningPoint DeviceNetwork::preprocess_point(size_t input, PictureKind kind) const {

@@ -11,18 +11,27 @@
 #include <string>
 #include <vector>
 
+#include "engine/cuda/stream.h"
 #include "engine/engine.h"
 #include "engine/ocl/external_memory.h"
+#include "engine/ocl/host_memory.h"
 #include "engine/ocl/persistent.h"
 #include "engine/ocl/programs.h"
 #include "engine/ocl/queue.h"
 #include "engine/ocl/va_sharing.h"
 #include "engine/plan/loop.h"
+#include "engine/runtime/device_memory.h"
 #include "engine/runtime/frames/picture_planes.h"
 #include "engine/runtime/launch.h"
 #include "kernels/frames/preprocess.h"
 
 namespace clinfer {
+
+// Streams of CUDA: for graphs, and, where the queue has queues for copies beside it, for copies.
+struct GraphStreams {
+  cuda::Stream main;
+  std::unique_ptr<cuda::Stream> writes, reads;
+};
 
 // One in-order queue with the activation memory that its requests share, one after the other.
 struct DeviceStream {
@@ -31,8 +40,14 @@ struct DeviceStream {
   // memory, into buffers that nothing else writes, and large results out of the memory of requests.
   // Null: `queue` does that as well. So it is for single images, whose latency the events would add to.
   cl::CommandQueue copies, results;
-  cl::Buffer memory;
-  SubBuffers parts;  // of the memory
+  DeviceMemory memory;
+  SubBuffers parts;                    // of the memory
+  std::unique_ptr<GraphStreams> cuda;  // null where all inferences are launched by OpenCL
+  // Whether the last inference was launched as graphs. The next one's work begins after it: the host
+  // waits where that is on the other side.
+  bool graph_ran = false;
+  void take_turn(bool as_graph);
+
   std::mutex mutex;  // held while the launches of one segment are enqueued, never while waiting
   // The counters of the persistent kernels, and the arrivals once all launches so far have run.
   cl::Buffer counters;
@@ -95,10 +110,12 @@ class DeviceNetwork {
   std::string largest_layer;  // the layer that computes most, with its work, for messages; or empty
   std::shared_ptr<const ocl::ExclusiveQueue> exclusive;  // or none
   std::shared_ptr<const ocl::Context> context;
+  std::shared_ptr<const cuda::Device> cuda;  // where inferences run as graphs; else null
+  std::map<std::string, std::shared_ptr<const cuda::Kernel>> graph_kernels;  // by name
   DeviceTraits traits;  // the context's, as kernels are chosen for this network's streams
   ocl::QueueHints hints;
   std::unique_ptr<const ocl::MemorySharing> external;  // memory of others
-  std::unique_ptr<ocl::ProgramCache> cache;  // or none
+  std::unique_ptr<ocl::ProgramCache> cache;            // or none
   std::vector<Port> inputs, outputs;
   std::vector<Port> network_inputs;     // as the plan has them
   std::optional<PictureInput> picture;  // the input that is given as planes
@@ -106,7 +123,7 @@ class DeviceNetwork {
   std::map<size_t, SizedPlan> partial;  // of less than a batch, by images
   // This network's share of the device's work-groups; null: no persistent kernel needs it.
   std::shared_ptr<const ocl::GroupShare> share;
-  cl::Buffer weights;
+  DeviceMemory weights;
   SubBuffers weight_parts;
   // Inferences of applications that were finished; counts on after the network's end.
   const std::shared_ptr<std::atomic<uint64_t>> finished = std::make_shared<std::atomic<uint64_t>>();
@@ -133,8 +150,12 @@ class DeviceNetwork {
   }
   // Whether the device fetches frames faster from frame memory than from other host memory.
   bool wants_frame_memory() const { return !shares_host_memory(); }
+  // Memory of the host that copies to and from the device pass.
+  std::shared_ptr<ocl::HostMemory> make_host_memory(const cl::CommandQueue& queue,
+                                                    size_t bytes) const;
   // A kernel outside the plan (preprocessing), built at its first use and kept.
   cl::Kernel extra_kernel(const KernelSpec& spec);
+  std::shared_ptr<const cuda::Kernel> extra_graph_kernel(const KernelSpec& spec);  // likewise
 
   // Adds the times of one finished inference, in nanoseconds per step, on the device per launch of
   // it, and the number of threads that each step on the host took.
@@ -149,6 +170,7 @@ class DeviceNetwork {
   std::vector<std::unique_ptr<DeviceStream>> streams_;
   mutable std::mutex mutex_;  // guards what follows
   std::map<std::string, std::shared_ptr<const ocl::Programs>> extra_;
+  std::map<std::string, std::shared_ptr<const cuda::Kernel>> extra_graph_kernels_;
   std::vector<std::vector<double>> launch_ns_;
   std::vector<double> host_ns_;
   std::vector<unsigned> host_threads_;  // the most of an inference

@@ -20,10 +20,17 @@ namespace clinfer {
 using Clock = std::chrono::steady_clock;
 
 DeviceRequest::DeviceRequest(std::shared_ptr<DeviceNetwork> network, DeviceStream& stream)
-    : network_(std::move(network)), stream_(stream), sized_(&network_->plan_for(0)) {
+    : network_(std::move(network)),
+      stream_(stream),
+      sized_(&network_->plan_for(0)),
+      by_queue_(*network_, stream) {
   memory_ = make_memory();
   host_inputs_.resize(network_->plan().graph->parameters.size());
-  bind(*sized_);
+  if (network_->cuda != nullptr) {
+    by_graph_ = std::make_unique<GraphRun>(*network_, stream);
+    run_ = by_graph_.get();
+  }
+  run_->prepare(*sized_, *memory_);
 }
 
 DeviceRequest::~DeviceRequest() {
@@ -32,10 +39,11 @@ DeviceRequest::~DeviceRequest() {
 
 std::shared_ptr<RequestMemory> DeviceRequest::make_memory() {
   const size_t bytes = std::max<size_t>(network_->request_bytes(), 4);
-  auto memory = std::make_shared<RequestMemory>(*network_->context, bytes);
+  auto memory = std::make_shared<RequestMemory>(*network_, bytes);
   // Inputs that are never set are zero, not whatever the device holds.
   const std::lock_guard lock(stream_.mutex);
-  stream_.queue.enqueueFillBuffer(memory->buffer, cl_uint{0}, 0, bytes);
+  stream_.queue.enqueueFillBuffer(memory->all.buffer, cl_uint{0}, 0, bytes);
+  if (network_->cuda != nullptr) stream_.queue.finish();
   return memory;
 }
 
@@ -54,14 +62,14 @@ void DeviceRequest::leave_results() {
   std::atomic_thread_fence(std::memory_order_acquire);
   const std::lock_guard lock(stream_.mutex);
   for (void* const result : std::exchange(memory_->mapped, {}))
-    stream_.queue.enqueueUnmapMemObject(memory_->buffer, result);
+    stream_.queue.enqueueUnmapMemObject(memory_->all.buffer, result);
   if (before == nullptr) return;
   const Plan& plan = network_->plan();
   for (size_t i = 0; i < host_inputs_.size(); ++i) {
     if (is_set_anew(i)) continue;
     const Region& input = plan.region_of({plan.graph->parameters[i], 0});
-    stream_.queue.enqueueCopyBuffer(before->buffer, memory_->buffer, input.offset, input.offset,
-                                    input.bytes);
+    stream_.queue.enqueueCopyBuffer(before->all.buffer, memory_->all.buffer, input.offset,
+                                    input.offset, input.bytes);
   }
 }
 
@@ -78,35 +86,20 @@ bool DeviceRequest::is_set_anew(size_t target) const {
 }
 
 BoundBuffer DeviceRequest::buffer_of(const Edge& edge) const {
-  return bound(network_->plan_for(0).place_of(edge));
+  return by_queue_.bound(network_->plan_for(0).place_of(edge), *memory_);
 }
 
-BoundBuffer DeviceRequest::bound(const ocl::ArgumentPlace& place) const {
-  const cl::Buffer* const buffers[] = {&stream_.memory, &memory_->buffer, &network_->weights};
-  SubBuffers* const parts[] = {&stream_.parts, &memory_->parts, &network_->weight_parts};
-  return {*buffers[place.buffer], place.offset, {}, parts[place.buffer]};
+bool DeviceRequest::runs_as_graph() const {
+  if (by_graph_ == nullptr || given_to_queue_ || by_queue_.visit || !device_outputs_.empty())
+    return false;
+  return std::ranges::none_of(device_inputs_,
+                              [](const auto& input) { return input.second.pending; });
 }
 
-void DeviceRequest::bind(const SizedPlan& sized) {
-  std::vector<std::vector<cl::Kernel>> all(sized.plan.steps.size());
-  for (size_t s = 0; s < all.size(); ++s) {
-    if (const PersistentSteps* steps = sized.persistent_at(s)) {
-      cl::Kernel kernel = sized.programs->kernel(steps->kernel.program.kernel_name);
-      bind_persistent(kernel, {stream_.memory, memory_->buffer, network_->weights}, steps->list,
-                      stream_.counters);
-      all[s] = {std::move(kernel)};
-      s = steps->end - 1;
-      continue;
-    }
-    const std::vector<KernelSpec>& launches = sized.plan.steps[s].kernels.launches;
-    for (size_t l = 0; l < launches.size(); ++l) {
-      all[s].push_back(sized.programs->kernel(sized.kernel_names[s][l]));
-      bind_arguments(all[s].back(), launches[l],
-                     [&](const Argument& argument) { return bound(sized.place_of(s, argument)); });
-    }
-  }
-  memory_->kernels[&sized] = std::move(all);
-  has_new_kernels_ = true;
+std::unique_lock<std::mutex> DeviceRequest::take_stream(const PlanRun& run) const {
+  std::unique_lock lock(stream_.mutex);
+  stream_.take_turn(&run == by_graph_.get());
+  return lock;
 }
 
 size_t DeviceRequest::network_input(size_t index) const {
@@ -139,28 +132,27 @@ void DeviceRequest::start(size_t images) try {
   if (running_)
     throw Error(ErrorCode::bad_argument, "the request is in flight already; wait() first");
   called_ = Clock::now();
-  downloads_.clear();
+  by_queue_.events.downloads.clear();
   if (planes_.pending()) {
     const PictureInput& picture = *network_->picture;
     for (int64_t n = 0; n < network_->network_inputs[picture.index].shape[0]; ++n)
-      set_picture(picture.index, planes_.frame(n), Source::host, {}, picture.transform,
+      set_picture(picture.index, planes_.frame(n), FrameInput::Source::host, {}, picture.transform,
                   static_cast<size_t>(n));
   }
   leave_results();
   sized_ = &network_->plan_for(images);
-  if (!memory_->kernels.contains(sized_)) bind(*sized_);
+  run_ = runs_as_graph() ? static_cast<PlanRun*>(by_graph_.get()) : &by_queue_;
+  if (run_->prepare(*sized_, *memory_)) has_new_kernels_ = true;
+  run_->begin(*sized_, *memory_);
   enqueue_frames();
   convert_input_memory();
-  const std::lock_guard lock(stream_.mutex);
+  const auto lock = take_stream();
   upload_inputs();
-  next_step_ = next_launch_ = next_group_ = 0;
-  next_iteration_ = 0;
+  given_to_queue_ = false;
+  next_step_ = 0;
   given_up_ = cancelled_ = false;
   host_ns_.assign(sized_->plan.steps.size(), 0);
   host_threads_.assign(sized_->plan.steps.size(), 1);
-  events_.clear();
-  if (network_->options.perf_count)
-    for (const Step& step : sized_->plan.steps) events_.emplace_back(step.kernels.launches.size());
   run_segment();
   begun_ = Clock::now();  // what the driver compiles while it takes the work is not the device's
   running_ = true;
@@ -176,36 +168,26 @@ void DeviceRequest::abandon() noexcept {
   running_ = given_up_ = false;
   for (auto& [where, frame] : frames_) frame.pending = false;
   host_values_.clear();
-  uploads_.clear();
-  preprocessing_.clear();
-  long_reads_.clear();
+  by_queue_.events = {};
   try {
     {
-      const std::lock_guard lock(stream_.mutex);
-      std::vector<cl::Event> others;
-      for (cl::CommandQueue* const queue : {&stream_.copies, &stream_.results}) {
-        if ((*queue)() == nullptr) continue;
-        queue->enqueueMarkerWithWaitList(nullptr, &others.emplace_back());
-        queue->flush();
-      }
-      stream_.queue.enqueueMarkerWithWaitList(others.empty() ? nullptr : &others, &done_);
-      stream_.queue.flush();
+      const std::lock_guard lock(stream_.mutex);  // whoever had the last turn
+      done_ = run_->end_of_all();
     }
     signal_.reset();
     constexpr auto kPatience = std::chrono::milliseconds(200);
     // Where one was given up already, the others of the stream wait for the same.
-    const bool over = done_.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>() <= CL_COMPLETE ||
-                      (!stream_.given_up && sleep_until_over(Clock::now() + kPatience));
+    const bool over =
+        done_->is_over() || (!stream_.given_up && sleep_until_over(Clock::now() + kPatience));
     if (over) return;
     stream_.given_up = true;
     std::vector<std::pair<std::vector<std::byte>, std::shared_ptr<ocl::HostMemory>>> uploads;
     for (HostInput& input : host_inputs_)
       uploads.emplace_back(std::exchange(input.bytes, {}), input.memory);
-    leave_in_memory(
-        done_, std::make_shared<std::tuple<decltype(network_), decltype(uploads), decltype(frames_),
-                                           decltype(readbacks_), decltype(outputs_)>>(
-                   network_, std::move(uploads), std::move(frames_), std::move(readbacks_),
-                   std::move(outputs_)));
+    auto used = std::tuple(network_, memory_, std::move(uploads), std::move(written_),
+                           std::move(frames_), std::move(readbacks_), std::move(outputs_));
+    leave_in_memory(done_, std::make_shared<decltype(used)>(std::move(used)));
+    written_.clear();
     frames_.clear();
     readbacks_.clear();
     outputs_.clear();
@@ -213,8 +195,8 @@ void DeviceRequest::abandon() noexcept {
     // There is no memory to keep what the device uses elsewhere: it stays here until the device is
     // through.
     try {
-      stream_.queue.finish();
-    } catch (const cl::Error&) {
+      done_->wait();
+    } catch (const std::exception&) {
       // As below.
     }
   } catch (const std::exception&) {
@@ -222,32 +204,18 @@ void DeviceRequest::abandon() noexcept {
   }
 }
 
-void DeviceRequest::run_step_by_step(const std::function<void(size_t step)>& visit) {
-  visit_ = visit;
-  start(0);
+void DeviceRequest::run_step_by_step(const std::function<void(size_t step)>& visit, size_t images) {
+  by_queue_.visit = visit;
+  start(images);
   wait({});
-  visit_ = nullptr;
+  by_queue_.visit = nullptr;
 }
 
 void DeviceRequest::run_segment() {
   const Plan& plan = sized_->plan;
-  auto& kernels = memory_->kernels.at(sized_);
   for (auto& [edge, readback] : readbacks_) readback.owner.reset();
-  for (; next_step_ < plan.steps.size() && !plan.steps[next_step_].on_host; ++next_step_) {
-    if (const PersistentSteps* steps = sized_->persistent_at(next_step_)) {
-      enqueue_persistent(stream_.queue, kernels.at(next_step_)[0], steps->kernel.list.size(),
-                         network_->persistent_groups(), steps->kernel.items, steps->kernel.barriers,
-                         stream_.barriers_passed);
-      next_step_ = steps->end - 1;
-      continue;
-    }
-    if (!run_step(kernels[next_step_])) break;
-    if (visit_) {
-      stream_.queue.finish();
-      visit_(next_step_);
-    }
-  }
-  if (is_partway()) {
+  next_step_ = run_->run(next_step_);
+  if (run_->is_partway()) {
     // Further parts need nothing on the host.
   } else if (next_step_ < plan.steps.size()) {
     for (const Edge& input : plan.steps[next_step_].node->inputs) read_back(input, false);
@@ -260,91 +228,10 @@ void DeviceRequest::run_segment() {
         read_back(edge, true);
     }
   }
-  end_segment();
+  done_.reset();  // the next one may be the same
+  done_ = run_->end();
   signal_.reset();
   wait_estimator_.begin(next_step_, Clock::now());
-}
-
-bool DeviceRequest::run_step(std::vector<cl::Kernel>& kernels) {
-  const Step& step = sized_->plan.steps[next_step_];
-  return step.loop ? run_iterations(kernels) : run_launches(kernels);
-}
-
-// False where more parts are left.
-bool DeviceRequest::run_launches(std::vector<cl::Kernel>& kernels) {
-  const Step& step = sized_->plan.steps[next_step_];
-  for (; next_launch_ < kernels.size(); ++next_launch_) {
-    cl::Event* const event =
-        network_->options.perf_count ? &events_[next_step_][next_launch_].emplace_back() : nullptr;
-    const KernelSpec& launch = step.kernels.launches[next_launch_];
-    if (const Cut cut = step.cut(next_launch_)) {
-      if (!run_part(kernels[next_launch_], launch, cut, event)) return false;
-    } else {
-      enqueue(stream_.queue, kernels[next_launch_], launch, event);
-    }
-  }
-  next_launch_ = 0;
-  return true;
-}
-
-// False where more iterations are left, or parts of one.
-bool DeviceRequest::run_iterations(std::vector<cl::Kernel>& kernels) {
-  const Step& step = sized_->plan.steps[next_step_];
-  if (!is_partway()) part_iterations_ = step.loop->first_part;
-  const int64_t end = std::min(next_iteration_ + part_iterations_, step.loop->count);
-  part_begun_ = Clock::now();
-  for (; next_iteration_ < end; ++next_iteration_) {
-    if (next_group_ == 0) bind_iteration(kernels, *step.loop);
-    if (!run_launches(kernels)) return false;
-  }
-  if (end < step.loop->count) return false;
-  next_iteration_ = 0;
-  return true;
-}
-
-// Sets the arguments that differ from those of the iteration before.
-void DeviceRequest::bind_iteration(std::vector<cl::Kernel>& kernels, const Loop& loop) {
-  const std::vector<KernelSpec>& launches = sized_->plan.steps[next_step_].kernels.launches;
-  for (const Loop::Moving& moving : loop.moving) {
-    const std::vector<Argument>& arguments = launches[moving.launch].arguments;
-    const ocl::ArgumentPlace place = sized_->place_of(next_step_, loop.at(moving, next_iteration_));
-    const bool moved =
-        next_iteration_ == 0 ||
-        place.buffer != sized_->place_of(next_step_, loop.at(moving, next_iteration_ - 1)).buffer;
-    bind_argument(kernels[moving.launch], arguments, moving.argument, bound(place), moved);
-  }
-}
-
-// False where more parts of the launch are left.
-bool DeviceRequest::run_part(const cl::Kernel& kernel, const KernelSpec& launch, const Cut& cut,
-                             cl::Event* event) {
-  if (next_group_ == 0) part_groups_ = cut.first;
-  const size_t count = std::min(part_groups_, cut.groups - next_group_);
-  enqueue_part(stream_.queue, kernel, launch, cut, next_group_, count, event);
-  part_begun_ = Clock::now();
-  next_group_ += count;
-  if (next_group_ < cut.groups) return false;
-  next_group_ = 0;
-  return true;
-}
-
-// Launches the next work-groups or iterations: so many that they should take about a tenth of a
-// second.
-void DeviceRequest::run_next_part() {
-  constexpr double kMostChange = 4;
-  const std::chrono::duration<double> taken = Clock::now() - part_begun_;
-  const double change =
-      std::clamp(kSecondsOfPart / std::max(taken.count(), 1e-6), 1 / kMostChange, kMostChange);
-  const auto changed = [&](auto number) {
-    return static_cast<decltype(number)>(static_cast<double>(number) * change);
-  };
-  const Step& step = sized_->plan.steps[next_step_];
-  if (next_group_ == 0)
-    part_iterations_ = std::max<int64_t>(changed(part_iterations_), 1);
-  else
-    part_groups_ = std::clamp<size_t>(changed(part_groups_), 1, step.cut(next_launch_).most);
-  const std::lock_guard lock(stream_.mutex);
-  run_segment();
 }
 
 void DeviceRequest::check_cancelled() const {
@@ -366,38 +253,15 @@ void DeviceRequest::read_back(const Edge& edge, bool is_result) {
   constexpr size_t kWorthMapping = size_t{128} << 10;
   if (is_result && network_->shares_host_memory() && size >= kWorthMapping &&
       !region.root.node->is("Parameter")) {
-    void* const data =
-        stream_.queue.enqueueMapBuffer(memory_->buffer, CL_FALSE, CL_MAP_READ,
-                                       region.offset + begin, size, nullptr, timed(downloads_));
-    memory_->mapped.push_back(data);
-    readback.data = static_cast<const std::byte*>(data);
+    readback.data = by_queue_.map(region.offset + begin, size);
     readback.owner = memory_;
     return;
   }
-  const auto memory = readback.pool.take(*network_->context, stream_.queue, size);
+  const auto memory = readback.pools[run_].take([&] { return run_->make_host_memory(size); });
   readback.data = memory->data();
   readback.owner = memory;
-  const cl::Buffer& buffer = region.memory == Memory::stream ? stream_.memory : memory_->buffer;
-  constexpr size_t kLong = size_t{8} << 20;
-  if (stream_.results() != nullptr && region.memory == Memory::request && size >= kLong) {
-    long_reads_.push_back({region.offset + begin, size, memory->data()});
-    return;
-  }
-  stream_.queue.enqueueReadBuffer(buffer, CL_FALSE, region.offset + begin, size, memory->data(),
-                                  nullptr, timed(downloads_));
-}
-
-void DeviceRequest::end_segment() {
-  std::vector<cl::Event> computed(1);
-  cl::Event& last = long_reads_.empty() ? done_ : computed[0];
-  stream_.queue.enqueueMarkerWithWaitList(nullptr, &last);
-  stream_.queue.flush();
-  if (long_reads_.empty()) return;
-  for (const LongRead& read : std::exchange(long_reads_, {}))
-    stream_.results.enqueueReadBuffer(memory_->buffer, CL_FALSE, read.offset, read.bytes, read.to,
-                                      &computed, timed(downloads_));
-  stream_.results.enqueueMarkerWithWaitList(nullptr, &done_);
-  stream_.results.flush();
+  run_->read({static_cast<int>(region.memory), static_cast<int64_t>(region.offset + begin)},
+             memory->data(), size);
 }
 
 // A tensor on the host, row-major: where it was read to, if it lies there like that.
@@ -436,9 +300,7 @@ bool DeviceRequest::lies_as_half(const Edge& edge) const {
 // wait.
 bool DeviceRequest::wait_for_device(std::optional<Clock::time_point> deadline) {
   constexpr auto kAsking = std::chrono::milliseconds(5);
-  const auto over = [this] {
-    return done_.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>() <= CL_COMPLETE;
-  };
+  const auto over = [this] { return done_->is_over(); };
   const bool awaited =
       !network_->context->device.info.is_cpu && !network_->options.waits_asleep && !over();
   if (awaited) {
@@ -451,39 +313,31 @@ bool DeviceRequest::wait_for_device(std::optional<Clock::time_point> deadline) {
   slept_ = !over();
   if (slept_ && !sleep_until_over(deadline)) return false;
   if (awaited) wait_estimator_.end(Clock::now());
-  try {
-    done_.wait();
-  } catch (const cl::Error& error) {
-    // The event's own status says how it failed.
-    const cl_int status = done_.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>();
-    if (error.err() != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST || status >= 0) throw;
-    throw cl::Error(status, error.what());
-  }
+  done_->wait();
   return true;
 }
 
 bool DeviceRequest::sleep_until_over(std::optional<Clock::time_point> deadline) {
   if (signal_ == nullptr) {
     signal_ = std::make_shared<Signal>();
-    auto called = std::make_unique<std::shared_ptr<Signal>>(signal_);
-    done_.setCallback(
-        CL_COMPLETE,
-        [](cl_event, cl_int, void* data) {
-          const std::unique_ptr<std::shared_ptr<Signal>> owner(
-              static_cast<std::shared_ptr<Signal>*>(data));
-          Signal& signal = **owner;
-          const std::lock_guard lock(signal.mutex);
-          signal.over = true;
-          signal.changed.notify_all();
-        },
-        called.get());
-    called.release();  // the callback's
+    done_->call_when_over([signal = signal_] {
+      const std::lock_guard lock(signal->mutex);
+      signal->over = true;
+      signal->changed.notify_all();
+    });
   }
   std::unique_lock lock(signal_->mutex);
   const auto over = [this] { return signal_->over; };
-  if (deadline) return signal_->changed.wait_until(lock, *deadline, over);
-  signal_->changed.wait(lock, over);
-  return true;
+  // A driver does not call back from work that failed.
+  constexpr auto kLookAgain = std::chrono::milliseconds(100);
+  for (;;) {
+    const auto now = Clock::now();
+    if (deadline && now >= *deadline) return over();
+    const auto next = now + kLookAgain;
+    if (signal_->changed.wait_until(lock, deadline ? std::min(*deadline, next) : next, over) ||
+        done_->is_over())
+      return true;
+  }
 }
 
 std::optional<Clock::time_point> DeviceRequest::deadline() const {
@@ -517,7 +371,7 @@ bool DeviceRequest::wait(std::optional<std::chrono::milliseconds> timeout) {
         if (Clock::now() >= *deadline()) give_up();
         continue;
       }
-      if (!is_partway()) stream_.last_finished = Clock::now();  // parts share one deadline
+      if (!run_->is_partway()) stream_.last_finished = Clock::now();  // parts share one deadline
       stream_.given_up = false;
       if (given_up_) {
         running_ = given_up_ = false;
@@ -526,10 +380,12 @@ bool DeviceRequest::wait(std::optional<std::chrono::milliseconds> timeout) {
       }
       if (next_step_ >= sized_->plan.steps.size()) break;
       check_cancelled();
-      if (is_partway())
-        run_next_part();
-      else
+      if (run_->is_partway()) {
+        const auto lock = take_stream();
+        run_segment();
+      } else {
         run_host_step();
+      }
     }
     collect_outputs();
     running_ = has_new_kernels_ = false;
@@ -577,7 +433,8 @@ void DeviceRequest::run_host_step() {
   }
   host_ns_[next_step_] = std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
 
-  const std::lock_guard lock(stream_.mutex);
+  const auto lock = take_stream();
+  written_.clear();
   for (size_t port = 0; port < outputs.size(); ++port) {
     const Edge edge{step.node, static_cast<int>(port)};
     const NodeOutput& output = step.node->outputs[port];
@@ -589,19 +446,14 @@ void DeviceRequest::run_host_step() {
       std::vector<std::byte> bytes(static_cast<size_t>(output.desc.span()) *
                                    size_of(output.desc.type));
       scatter_to(outputs[port], output.desc, bytes.data());
-      const BoundBuffer target = bound(sized_->place_of(edge));
-      stream_.queue.enqueueWriteBuffer(target.buffer, CL_TRUE, static_cast<size_t>(target.offset),
-                                       bytes.size(), bytes.data());
+      run_->write(sized_->place_of(edge), bytes.data(), bytes.size());
+      written_.push_back(std::move(bytes));
     }
     host_values_[key(edge)] = std::move(outputs[port]);
   }
   ++next_step_;
   run_segment();
   begun_ = Clock::now();  // the device gets all the time, however long the host took
-}
-
-cl::Event* DeviceRequest::timed(std::vector<cl::Event>& events) {
-  return network_->options.perf_count ? &events.emplace_back() : nullptr;
 }
 
 void DeviceRequest::collect_outputs() {
@@ -633,30 +485,31 @@ void DeviceRequest::add_times(double convert_ns) {
                                 event.getProfilingInfo<CL_PROFILING_COMMAND_START>());
     return ns;
   };
+  auto& [all_launches, uploads, preprocessing, downloads] = by_queue_.events;
   std::vector<std::vector<double>> launch_ns;
-  for (const auto& launches : events_) {
+  for (const auto& launches : all_launches) {
     launch_ns.emplace_back();
     for (const std::vector<cl::Event>& events : launches) launch_ns.back().push_back(sum(events));
   }
-  Overhead overhead{sum(uploads_), sum(preprocessing_), sum(downloads_), convert_ns, 0};
+  Overhead overhead{sum(uploads), sum(preprocessing), sum(downloads), convert_ns, 0};
   // An application that asks late for the results has not made the inference longer: then the
   // device's clock counts.
-  if (slept_ || downloads_.empty()) {
+  if (slept_ || downloads.empty()) {
     overhead.total_ns = std::chrono::duration<double, std::nano>(Clock::now() - called_).count();
   } else {
-    const auto& first = !uploads_.empty()         ? uploads_
-                        : !preprocessing_.empty() ? preprocessing_
-                                                  : downloads_;
+    const auto& first = !uploads.empty()         ? uploads
+                        : !preprocessing.empty() ? preprocessing
+                                                 : downloads;
     cl_ulong from = first.front().getProfilingInfo<CL_PROFILING_COMMAND_QUEUED>();
-    for (const auto& launches : events_)
+    for (const auto& launches : all_launches)
       if (!launches.empty() && !launches.front().empty())
         from = std::min(from,
                         launches.front().front().getProfilingInfo<CL_PROFILING_COMMAND_QUEUED>());
-    const cl_ulong to = downloads_.back().getProfilingInfo<CL_PROFILING_COMMAND_END>();
+    const cl_ulong to = downloads.back().getProfilingInfo<CL_PROFILING_COMMAND_END>();
     overhead.total_ns = static_cast<double>(to - std::min(from, to)) + convert_ns;
   }
-  uploads_.clear();
-  preprocessing_.clear();
+  uploads.clear();
+  preprocessing.clear();
   network_->add_times(launch_ns, host_ns_, host_threads_, overhead);
 }
 

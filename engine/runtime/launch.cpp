@@ -7,18 +7,13 @@
 
 namespace clinfer {
 
-namespace {
-
-// The offset in elements of the kernel's type.
-cl_int offset_of(const Argument& argument, const BoundBuffer& bound) {
-  const int64_t offset = bound.offset / static_cast<int64_t>(argument.unit);
+cl_int element_offset(const Argument& argument, int64_t bytes) {
+  const int64_t offset = bytes / static_cast<int64_t>(argument.unit);
   if (offset > std::numeric_limits<cl_int>::max() || offset < 0 ||
-      bound.offset % static_cast<int64_t>(argument.unit) != 0)
+      bytes % static_cast<int64_t>(argument.unit) != 0)
     throw Error(ErrorCode::unsupported, "a tensor lies beyond what a kernel can address");
   return static_cast<cl_int>(offset);
 }
-
-}  // namespace
 
 SubBuffers::~SubBuffers() {
   while (!parts_.empty()) parts_.pop_back();
@@ -44,7 +39,7 @@ void bind_argument(cl::Kernel& kernel, const std::vector<Argument>& arguments, s
                   ? 1
                   : 2;
   if (buffer) kernel.setArg(number, bound.buffer);
-  kernel.setArg(number + 1, offset_of(arguments[index], bound));
+  kernel.setArg(number + 1, element_offset(arguments[index], bound.offset));
 }
 
 void bind_arguments(cl::Kernel& kernel, const KernelSpec& spec,
@@ -66,7 +61,7 @@ void bind_arguments(cl::Kernel& kernel, const KernelSpec& spec,
       continue;
     }
     kernel.setArg(index++, bound.buffer);
-    kernel.setArg(index++, offset_of(argument, bound));
+    kernel.setArg(index++, element_offset(argument, bound.offset));
   }
 }
 

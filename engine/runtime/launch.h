@@ -44,6 +44,9 @@ struct BoundBuffer {
   SubBuffers* parts = nullptr;  // of the buffer; custom layers need them
 };
 
+// The value of an argument's offset, in elements of the kernel's type, for one in bytes.
+cl_int element_offset(const Argument& argument, int64_t bytes);
+
 // Sets all arguments of `kernel`; `find` gives the buffer of a tensor argument.
 void bind_arguments(cl::Kernel& kernel, const KernelSpec& spec,
                     const std::function<BoundBuffer(const Argument&)>& find);

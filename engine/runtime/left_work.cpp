@@ -13,7 +13,7 @@ namespace {
 
 struct Left {
   std::mutex mutex;
-  std::vector<std::pair<cl::Event, std::shared_ptr<void>>> all;
+  std::vector<std::pair<std::shared_ptr<Completion>, std::shared_ptr<void>>> all;
 };
 
 Left& left() {
@@ -21,9 +21,9 @@ Left& left() {
   return *work;
 }
 
-bool is_over(const cl::Event& event) {
+bool is_over(Completion& work) {
   try {
-    return event.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>() <= CL_COMPLETE;
+    return work.is_over();
   } catch (const cl::Error&) {
     return true;  // the device is lost
   }
@@ -31,11 +31,12 @@ bool is_over(const cl::Event& event) {
 
 // Drops all that is finished; true if nothing else is left.
 bool nothing_left() {
-  std::vector<std::pair<cl::Event, std::shared_ptr<void>>> gone;  // destroyed without the lock
+  std::vector<std::pair<std::shared_ptr<Completion>, std::shared_ptr<void>>>
+      gone;  // destroyed without the lock
   const std::lock_guard lock(left().mutex);
   auto& all = left().all;
-  const auto over =
-      std::partition(all.begin(), all.end(), [](const auto& work) { return !is_over(work.first); });
+  const auto over = std::partition(all.begin(), all.end(),
+                                   [](const auto& work) { return !is_over(*work.first); });
   std::move(over, all.end(), std::back_inserter(gone));
   all.erase(over, all.end());
   return all.empty();
@@ -43,10 +44,10 @@ bool nothing_left() {
 
 }  // namespace
 
-void leave_in_memory(const cl::Event& until, std::shared_ptr<void> used) {
+void leave_in_memory(std::shared_ptr<Completion> until, std::shared_ptr<void> used) {
   nothing_left();
   const std::lock_guard lock(left().mutex);
-  left().all.emplace_back(until, std::move(used));
+  left().all.emplace_back(std::move(until), std::move(used));
 }
 
 bool left_work_is_over(std::chrono::milliseconds timeout) {

@@ -1,14 +1,15 @@
 // Work that a device did not finish when nobody wanted to wait for it any more.
 #pragma once
 
-#include <CL/opencl.hpp>
 #include <chrono>
 #include <memory>
 
+#include "engine/runtime/completion.h"
+
 namespace clinfer {
 
-// Keeps `used` until the event is over, or the process is. Thread-safe.
-void leave_in_memory(const cl::Event& until, std::shared_ptr<void> used);
+// Keeps `used` until then, or until the process is over. Thread-safe.
+void leave_in_memory(std::shared_ptr<Completion> until, std::shared_ptr<void> used);
 
 // Whether all of it is over, by then at the latest. A process that ends while work is left on the
 // device had better do so by _exit(): drivers may not expect it.

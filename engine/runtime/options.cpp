@@ -37,6 +37,9 @@ constexpr Names<Precision, 4> kPrecisions = {{{"auto", Precision::automatic},
 constexpr Names<Config::Persistent, 3> kPersistent = {{{"AUTO", Config::Persistent::automatic},
                                                        {"YES", Config::Persistent::yes},
                                                        {"NO", Config::Persistent::no}}};
+constexpr Names<Config::Launch, 3> kLaunches = {{{"auto", Config::Launch::automatic},
+                                                 {"graph", Config::Launch::graph},
+                                                 {"queue", Config::Launch::queue}}};
 constexpr Names<TuningMode, 5> kTuningModes = {{{"DISABLED", TuningMode::disabled},
                                                 {"CREATE", TuningMode::create},
                                                 {"USE_EXISTING", TuningMode::use_existing},
@@ -149,6 +152,13 @@ const std::vector<Option>& options() {
        "AUTO, YES or NO",
        "one launch for many kernels; AUTO: where launches cost more than what they compute",
        named<&C::persistent, kPersistent>},
+      {"LAUNCH",
+       {},
+       "",
+       "auto, graph or queue",
+       "graph: one graph of CUDA's driver for the layers of an inference; queue: each kernel by "
+       "OpenCL",
+       named<&C::launch, kLaunches>},
       {"PLUGIN_PRIORITY",
        {"QUEUE_PRIORITY"},
        "priority",

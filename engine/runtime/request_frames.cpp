@@ -25,30 +25,15 @@ bool same_transform(const FrameTransform& a, const FrameTransform& b) {
          a.color_arithmetic == b.color_arithmetic;
 }
 
-// First byte and end of the rows of a frame's region, by plane.
-std::array<std::pair<size_t, size_t>, 3> ranges_of_region(const Frame& frame) {
-  const auto sizes = plane_sizes(frame);
-  const auto rows = rows_of_region(frame);
-  std::array<std::pair<size_t, size_t>, 3> ranges{};
-  for (size_t p = 0; p < 3; ++p) {
-    if (sizes[p].rows == 0) continue;
-    const int stride = frame.strides[p];
-    const auto begin = static_cast<size_t>(int64_t{stride} * rows[p].first);
-    ranges[p] = {begin, begin + static_cast<size_t>(
-                                    PlaneSize{rows[p].count, sizes[p].row_bytes}.bytes(stride))};
-  }
-  return ranges;
-}
-
 }  // namespace
 
-Placement DeviceRequest::set_picture(size_t index, const Frame& frame, Source source,
+Placement DeviceRequest::set_picture(size_t index, const Frame& frame, FrameInput::Source source,
                                      const std::array<int, 3>& offsets,
                                      const FrameTransform& transform, size_t image) {
   if (running_) throw Error(ErrorCode::bad_argument, "the request is in flight; wait() first");
   const Shape& shape = network_->network_inputs[index].shape;
   check_image(index, network_->network_inputs[index], frame, transform, image);
-  ImageInput& input = frames_[{index, image}];
+  FrameInput& input = frames_[{index, image}];
   const bool known = !input.kernels.empty() && input.source == source && input.offsets == offsets &&
                      same_geometry(input.frame, frame) &&
                      same_transform(input.transform, transform);
@@ -71,25 +56,20 @@ Placement DeviceRequest::set_picture(size_t index, const Frame& frame, Source so
                       static_cast<int>(shape[width_axis - 1]));
 }
 
-void DeviceRequest::prepare(ImageInput& input) {
+void DeviceRequest::prepare(FrameInput& input) {
   const Node* parameter = network_->plan().graph->parameters[input.index];
   std::array<DevicePlane, 3> planes;
   for (size_t p = 0; p < 3; ++p) planes[p] = {input.offsets[p], input.frame.strides[p]};
   input.kernels.clear();
-  input.packed.clear();
+  input.graph_kernels.clear();
   int image = 0;
   const TensorDesc out = image_in(parameter->outputs[0].desc, input.transform.nhwc,
                                   static_cast<int64_t>(input.image), image);
-  const bool surface = input.source == Source::surface;
+  const bool surface = input.source == FrameInput::Source::surface;
   const TuningPoint point = network_->preprocess_point(
       input.index, surface ? PictureKind::surface : kind_of(input.frame.format));
   input.plan = surface ? plan_surface_preprocess(input.frame, input.transform, out, image, point)
                        : plan_preprocess(input.frame, planes, input.transform, out, image, point);
-  for (const auto& make : input.plan.packed) {
-    std::vector<std::byte> bytes = make();
-    input.packed.emplace_back(network_->context->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
-                              bytes.size(), bytes.data());
-  }
   for (const KernelSpec& launch : input.plan.launches)
     input.kernels.push_back(network_->extra_kernel(launch));
   has_new_kernels_ = true;
@@ -98,7 +78,7 @@ void DeviceRequest::prepare(ImageInput& input) {
 // The host's copies into pinned memory take longer than the bus, so that several threads make them. The
 // kernels of a frame run while the next ones are copied.
 void DeviceRequest::enqueue_frames() {
-  std::vector<ImageInput*> pending;
+  std::vector<FrameInput*> pending;
   size_t bytes = 0;
   for (auto& [where, input] : frames_) {
     if (!input.pending) continue;
@@ -112,120 +92,13 @@ void DeviceRequest::enqueue_frames() {
   threads = std::min<size_t>(threads, allowed != 0 ? allowed : available_processors());
   if (network_->options.perf_count) threads = 1;  // the lists of events are one thread's
   parallel_for(pending.size(), static_cast<unsigned>(threads), [&](size_t i) {
-    ImageInput& input = *pending[i];
-    upload(input);  // not under the lock: another request of the stream may be copying, too
-    const std::lock_guard lock(stream_.mutex);
+    FrameInput& input = *pending[i];
+    run_->copy_frame(
+        input);  // not under the lock: another request of the stream may be copying, too
+    const auto lock = take_stream();
     input.pending = false;
-    bind_frame(input, nullptr, nullptr);
-    const std::vector<cl::Event> copied{std::exchange(input.copied, {})};
-    for (size_t l = 0; l < input.kernels.size(); ++l)
-      enqueue(stream_.queue, input.kernels[l], input.plan.launches[l], timed(preprocessing_),
-              l == 0 && copied[0]() != nullptr ? &copied : nullptr);
-    if (stream_.copies() != nullptr) stream_.queue.flush();
+    run_->launch_frame(input);
   });
-}
-
-// Lets the device read the planes where they are. An integrated GPU maps whole pages, if the buffer
-// begins with one and ends with a cache line; planes that may share a page are in one buffer.
-void DeviceRequest::lend(ImageInput& input) {
-  const ocl::Context& context = *network_->context;
-  const bool is_cpu = context.device.info.is_cpu;
-  const uintptr_t page = is_cpu ? 1 : 4096, line = is_cpu ? 1 : 64;
-  const auto sizes = plane_sizes(input.frame);
-  const auto begin = [&](size_t p) { return reinterpret_cast<uintptr_t>(input.frame.planes[p]); };
-  std::vector<size_t> planes;
-  for (size_t p = 0; p < sizes.size(); ++p)
-    if (sizes[p].rows > 0) planes.push_back(p);
-  std::sort(planes.begin(), planes.end(), [&](size_t a, size_t b) { return begin(a) < begin(b); });
-  for (size_t first = 0, next = 0; first < planes.size(); first = next) {
-    const uintptr_t start = begin(planes[first]) / page * page;
-    uintptr_t end = start;
-    for (; next < planes.size() && (next == first || begin(planes[next]) / page * page < end);
-         ++next)
-      end = std::max(end, begin(planes[next]) + static_cast<uintptr_t>(sizes[planes[next]].bytes(
-                                                    input.frame.strides[planes[next]])));
-    const cl::Buffer buffer(context.context, CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR,
-                            (end - start + line - 1) / line * line, reinterpret_cast<void*>(start));
-    for (size_t i = first; i < next; ++i) {
-      input.planes[planes[i]] = buffer;
-      input.starts[planes[i]] = static_cast<int64_t>(begin(planes[i]) - start);
-      input.plane_bytes[planes[i]] = 0;
-    }
-  }
-}
-
-// Brings the planes to the device, where they keep their layout: of a region its rows only. A CPU
-// device and an integrated one read the frame where it is. Others fetch only from pinned memory
-// beside other work: of memory of the application, NVIDIA's driver copies while it keeps its lock,
-// and first waits, busily, for what is before it in the queue.
-void DeviceRequest::upload(ImageInput& input) {
-  const ocl::Context& context = *network_->context;
-  if (context.device.info.is_cpu) return lend(input);
-  try {
-    if (context.device.info.is_integrated) return lend(input);
-  } catch (const cl::Error&) {
-    // Memory that it cannot map, as a camera's buffers may be: it is copied.
-  }
-  const auto sizes = plane_sizes(input.frame);
-  const auto ranges = ranges_of_region(input.frame);
-  const bool beside = stream_.copies() != nullptr;
-  const cl::CommandQueue& queue = beside ? stream_.copies : stream_.queue;
-  for (size_t p = 0; p < 3; ++p) {
-    if (sizes[p].rows == 0) continue;
-    const int stride = input.frame.strides[p];
-    const uint8_t* const data = input.frame.planes[p];
-    const auto all = static_cast<size_t>(sizes[p].bytes(stride));
-    input.starts[p] = 0;
-    if (input.plane_bytes[p] < all) {
-      input.planes[p] = cl::Buffer(context.context, CL_MEM_READ_ONLY, all);
-      input.pinned[p].reset();
-      input.plane_bytes[p] = all;
-    }
-    const auto [begin, end] = ranges[p];
-    const auto write = [&](size_t at, size_t bytes, const void* from) {
-      queue.enqueueWriteBuffer(input.planes[p], CL_FALSE, at, bytes, from, nullptr,
-                               timed(uploads_));
-    };
-    if (input.in_frame_memory || !network_->wants_frame_memory()) {
-      write(begin, end - begin, data + begin);
-      continue;
-    }
-    if (input.pinned[p] == nullptr)
-      input.pinned[p] =
-          std::make_unique<ocl::HostMemory>(context, stream_.queue, input.plane_bytes[p]);
-    // While a part is on its way, the next one is copied.
-    constexpr size_t kPart = size_t{1} << 19;
-    for (size_t at = begin; at < end; at += kPart) {
-      const size_t part = std::min(kPart, end - at);
-      write(at, part, input.pinned[p]->write(at, data + at, part));
-    }
-  }
-  if (!beside) return;
-  queue.enqueueMarkerWithWaitList(nullptr, &input.copied);
-  queue.flush();  // what waits on another queue must not wait for ever
-}
-
-void DeviceRequest::bind_frame(ImageInput& input, const ocl::Surface* surface,
-                               const PlaneMemories* memories) {
-  const auto sizes = plane_sizes(input.frame);
-  const Edge target{network_->plan().graph->parameters[input.index], 0};
-  const auto find = [&](const Argument& argument) -> BoundBuffer {
-    switch (argument.kind) {
-      case Argument::Kind::input: {
-        if (memories != nullptr) return {memories->at(argument.index)->buffer(), 0};
-        const size_t p = sizes[argument.index].rows ? argument.index : 0;
-        return {input.planes[p], input.starts[p]};
-      }
-      case Argument::Kind::packed:
-        return {input.packed.at(argument.index), 0};
-      case Argument::Kind::image:
-        return {{}, 0, surface->plane(argument.index)};
-      default:
-        return buffer_of(target);
-    }
-  };
-  for (size_t l = 0; l < input.kernels.size(); ++l)
-    bind_arguments(input.kernels[l], input.plan.launches[l], find);
 }
 
 Placement DeviceRequest::set_frame(size_t index, const Frame& frame,
@@ -233,7 +106,8 @@ Placement DeviceRequest::set_frame(size_t index, const Frame& frame,
                                    const FrameMemory* memory) {
   if (memory != nullptr) check_in_frame_memory(*network_->context, *memory, frame);
   const size_t target = network_input(index);
-  const Placement placement = set_picture(target, frame, Source::host, {}, transform, image);
+  const Placement placement =
+      set_picture(target, frame, FrameInput::Source::host, {}, transform, image);
   frames_.at({target, image}).in_frame_memory = memory != nullptr;
   return placement;
 }
@@ -249,11 +123,13 @@ Placement DeviceRequest::set_surface(size_t index, const std::shared_ptr<Importe
   frame.planes = {};
   frame.strides = {};
   const size_t target = network_input(index);
-  const Placement placement = set_picture(target, frame, Source::surface, {}, transform, image);
-  ImageInput& input = frames_.at({target, image});
+  const Placement placement =
+      set_picture(target, frame, FrameInput::Source::surface, {}, transform, image);
+  FrameInput& input = frames_.at({target, image});
   input.pending = false;
-  const std::lock_guard lock(stream_.mutex);
-  bind_frame(input, &own, nullptr);
+  given_to_queue_ = true;
+  const auto lock = take_stream(by_queue_);
+  by_queue_.bind_frame(input, &own, nullptr, *memory_);
   with_acquired(*network_->context, stream_.queue, own,
                 [&](const cl::Event& acquired) { return enqueue_frame(input, acquired); });
   return placement;
@@ -261,7 +137,7 @@ Placement DeviceRequest::set_surface(size_t index, const std::shared_ptr<Importe
   ocl::rethrow(error, "reading a VA surface");
 }
 
-cl::Event DeviceRequest::enqueue_frame(ImageInput& input, const cl::Event& acquired) {
+cl::Event DeviceRequest::enqueue_frame(FrameInput& input, const cl::Event& acquired) {
   const std::vector<cl::Event> after{acquired};
   cl::Event done;  // of the last one: the queue keeps their order
   for (size_t l = 0; l < input.kernels.size(); ++l)
@@ -276,11 +152,12 @@ Placement DeviceRequest::set_memory(size_t index, const ImportedPlanes& planes,
   const OwnPlanes own = own_planes(*network_->context, picture, planes);
   const size_t target = network_input(index);
   const Placement placement =
-      set_picture(target, picture, Source::memory, own.offsets, transform, image);
-  ImageInput& input = frames_.at({target, image});
+      set_picture(target, picture, FrameInput::Source::memory, own.offsets, transform, image);
+  FrameInput& input = frames_.at({target, image});
   input.pending = false;
-  const std::lock_guard lock(stream_.mutex);
-  bind_frame(input, nullptr, &own.memories);
+  given_to_queue_ = true;
+  const auto lock = take_stream(by_queue_);
+  by_queue_.bind_frame(input, nullptr, &own.memories, *memory_);
   network_->external->with_acquired(stream_.queue, own.distinct(), [&](const cl::Event& acquired) {
     return enqueue_frame(input, acquired);
   });

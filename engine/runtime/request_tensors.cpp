@@ -103,8 +103,7 @@ std::span<std::byte> DeviceRequest::input_memory(size_t index) try {
   const size_t bytes = static_cast<size_t>(count(port.shape)) * size_of(port.type);
   HostInput& input = host_inputs_[target];
   if (input.memory == nullptr) {
-    input.memory = std::make_shared<ocl::HostMemory>(*network_->context, stream_.queue,
-                                                     std::max<size_t>(bytes, 1));
+    input.memory = network_->make_host_memory(stream_.queue, std::max<size_t>(bytes, 1));
     std::fill_n(input.memory->data(), bytes, std::byte{0});
   }
   replace_frames(target);
@@ -135,11 +134,8 @@ void DeviceRequest::upload_inputs() {
     const bool direct = input.from_memory && !input.dirty;
     const size_t bytes = direct ? input.memory->bytes() : input.bytes.size();
     if ((!input.dirty && !direct) || bytes == 0 || stored_input(i).elements() == 0) continue;
-    const BoundBuffer target = buffer_of({network_->plan().graph->parameters[i], 0});
-    const void* const data =
-        direct ? static_cast<const void*>(input.memory->data()) : input.bytes.data();
-    stream_.queue.enqueueWriteBuffer(target.buffer, CL_FALSE, static_cast<size_t>(target.offset),
-                                     bytes, data, nullptr, timed(uploads_));
+    run_->write(network_->whole.place_of(Edge{network_->plan().graph->parameters[i], 0}),
+                direct ? input.memory->data() : input.bytes.data(), bytes);
     input.dirty = false;
   }
   for (auto& [target, input] : device_inputs_) {
@@ -298,7 +294,7 @@ void DeviceRequest::deliver_output(size_t index, const Edge& edge) {
   } else {
     auto& copy = output.copies[sized_];
     if (copy == nullptr) copy = std::make_unique<TensorCopy>(*network_, from, to);
-    copy->enqueue(stream_.queue, bound(sized_->place_of(edge)),
+    copy->enqueue(stream_.queue, by_queue_.bound(sized_->place_of(edge)),
                   {output.buffer, static_cast<int64_t>(output.offset)});
   }
   if (output.image() == nullptr) return;

@@ -186,8 +186,10 @@ void run(const Arguments& arguments) {
 
   const DeviceInfo& device = compiled->device();
   const char* precision = name_of(compiled->precision());
-  std::printf("%s on %s (%s), %s, %zu launches an inference\n", model->path().c_str(),
-              device.name.c_str(), device.id.c_str(), precision, compiled->kernel_count());
+  const std::string launch = compiled->launch();
+  std::printf("%s on %s (%s), %s, %zu launches an inference, by %s\n", model->path().c_str(),
+              device.name.c_str(), device.id.c_str(), precision, compiled->kernel_count(),
+              launch.c_str());
   std::printf(
       "load %.1f ms (programs: %zu from the cache, %zu built), first inference %.2f ms%s, its "
       "result "
@@ -217,14 +219,15 @@ void run(const Arguments& arguments) {
   if (csv) write_named_file(*csv, std::array{std::string_view(csv_of(profile))});
   if (arguments.has("--json"))
     std::printf(
-        "{\"model\":%s,\"device\":%s,\"precision\":\"%s\",\"streams\":%u,\"nireq\":%u,\"batch\":%"
+        "{\"model\":%s,\"device\":%s,\"precision\":\"%s\",\"launch\":%s,\"streams\":%u,\"nireq\":%"
+        "u,\"batch\":%"
         "zu,"
         "\"load_ms\":%.3f,\"first_ms\":%.3f,\"first_result_ms\":%.3f,\"images_per_second\":%.3f,"
         "\"latency_ms\":{\"p50\":%.3f,\"p95\":%.3f,\"p99\":%.3f}%s}\n",
         json_quoted(model->path()).c_str(), json_quoted(device.name).c_str(), precision,
-        compiled->streams(), nireq, batch, load_ms, first_ms, first_result_ms,
-        measured.images_per_second, measured.percentile(50), measured.percentile(95),
-        measured.percentile(99),
+        json_quoted(launch).c_str(), compiled->streams(), nireq, batch, load_ms, first_ms,
+        first_result_ms, measured.images_per_second, measured.percentile(50),
+        measured.percentile(95), measured.percentile(99),
         config.perf_count ? (",\"layers\":[" + json_of(profile) + "]").c_str() : "");
 }
 

@@ -1,6 +1,7 @@
 // clinfer devices: what there is, what was refused and why.
 #include <iostream>
 
+#include "engine/compile/graph_launch.h"
 #include "engine/ocl/device.h"
 #include "engine/tools/commands.h"
 #include "kernels/base/text.h"
@@ -89,8 +90,20 @@ DeviceTraits traits_of(const std::string& device) {
   return ocl::Context::create(ocl::select_device(device))->traits;
 }
 
+// "graph", or "queue", with the reason where the device ought to have graphs.
+std::string launch_of(const std::string& device, const DeviceTraits& traits) {
+  try {
+    open_cuda(ocl::select_device(device));
+    return "graph";
+  } catch (const cuda::Failure& failure) {
+    return traits.vendor == Vendor::nvidia ? std::string("queue (") + failure.what() + ")"
+                                           : "queue";
+  }
+}
+
 void print_kernels(const std::string& device) {
   const DeviceTraits traits = traits_of(device);
+  std::cout << "    launched by: " << launch_of(device, traits) << "\n";
   if (!has_shipped_records(traits))
     std::cout << "    kernels are chosen by models of their time, which were not compared with "
                  "measurements on this device; tuning-mode=create (clinfer tune) measures\n";
@@ -117,8 +130,9 @@ std::string json_kernels(const std::string& device) {
               json_quoted(kernels.refused[i].second);
     text += "}}";
   }
-  return std::string(",\"measured\":") + (has_shipped_records(traits) ? "true" : "false") +
-         ",\"kernels\":[" + text + "]";
+  return ",\"launch\":" + json_quoted(launch_of(device, traits)) +
+         ",\"measured\":" + (has_shipped_records(traits) ? "true" : "false") + ",\"kernels\":[" +
+         text + "]";
 }
 
 void print_text(const DeviceList& list, bool kernels) {

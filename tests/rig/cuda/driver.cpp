@@ -13,7 +13,7 @@
 #include <mutex>
 #include <vector>
 
-#include "gst/frames/cuda_driver/cuda.h"
+#include "engine/cuda/interface/cuda.h"
 #include "tests/rig/rig.h"
 
 namespace {

@@ -1,14 +1,19 @@
-// The types of CUDA's driver interface that GStreamer's headers about memory of CUDA name. The
-// vendor's header, which is in no package of the distributions' main archives, is not needed: the
-// elements use few of them, and of most only the name. The values and layouts are those of the
-// driver's binary interface.
+// The types of CUDA's driver interface that this project uses: those of the functions that engine/cuda
+// calls (functions.h), and those that GStreamer's headers about memory of CUDA name. The vendor's header,
+// which is in no package of the distributions' main archives, is not needed. The values and layouts are
+// those of the driver's binary interface.
 #pragma once
 
 #include <stddef.h>
 
 #define CUDAAPI
 
-typedef enum cudaError_enum { CUDA_SUCCESS = 0 } CUresult;
+typedef enum cudaError_enum {
+  CUDA_SUCCESS = 0,
+  CUDA_ERROR_INVALID_VALUE = 1,
+  CUDA_ERROR_OUT_OF_MEMORY = 2,
+  CUDA_ERROR_NOT_READY = 600
+} CUresult;
 typedef int CUdevice;
 typedef unsigned long long CUdeviceptr;
 typedef unsigned long long CUtexObject;
@@ -25,6 +30,14 @@ typedef struct CUgraphicsResource_st* CUgraphicsResource;
 typedef struct CUmemPoolHandle_st* CUmemoryPool;
 typedef struct CUextMemory_st* CUexternalMemory;
 typedef struct CUextSemaphore_st* CUexternalSemaphore;
+typedef struct CUgraph_st* CUgraph;
+typedef struct CUgraphNode_st* CUgraphNode;
+typedef struct CUgraphExec_st* CUgraphExec;
+typedef struct CUkern_st* CUkernel;
+
+typedef struct CUuuid_st {
+  char bytes[16];
+} CUuuid;
 
 typedef enum CUmemorytype_enum { CU_MEMORYTYPE_HOST = 1, CU_MEMORYTYPE_DEVICE = 2 } CUmemorytype;
 
@@ -63,10 +76,7 @@ typedef struct CUipcEventHandle_st {
 typedef struct CUipcMemHandle_st {
   char reserved[64];
 } CUipcMemHandle;
-typedef struct CUmemAllocationProp_st CUmemAllocationProp;
 typedef struct CUmemPoolProps_st CUmemPoolProps;
-typedef struct CUmemAccessDesc_st CUmemAccessDesc;
-typedef struct CUmemLocation_st CUmemLocation;
 typedef struct CUDA_RESOURCE_DESC_st CUDA_RESOURCE_DESC;
 typedef struct CUDA_TEXTURE_DESC_st CUDA_TEXTURE_DESC;
 typedef struct CUDA_RESOURCE_VIEW_DESC_st CUDA_RESOURCE_VIEW_DESC;
@@ -77,3 +87,45 @@ typedef struct CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st CUDA_EXTERNAL_MEMORY_HANDLE_D
 typedef struct CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC;
 typedef struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS;
 typedef struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS;
+
+// Memory that can be exported.
+enum { CU_MEM_ALLOCATION_TYPE_PINNED = 1, CU_MEM_LOCATION_TYPE_DEVICE = 1 };
+enum { CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR = 1, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED = 1 };
+enum { CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3 };
+typedef struct CUmemLocation_st {
+  int type;
+  int id;
+} CUmemLocation;
+typedef struct CUmemAllocationProp_st {
+  int type;
+  CUmemAllocationHandleType requestedHandleTypes;
+  CUmemLocation location;
+  void* win32HandleMetaData;
+  struct {
+    unsigned char compressionType;
+    unsigned char gpuDirectRDMACapable;
+    unsigned short usage;
+    unsigned char reserved[4];
+  } allocFlags;
+} CUmemAllocationProp;
+typedef struct CUmemAccessDesc_st {
+  CUmemLocation location;
+  int flags;
+} CUmemAccessDesc;
+
+// Kernels and graphs.
+enum { CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8 };
+enum { CU_STREAM_NON_BLOCKING = 1, CU_EVENT_DISABLE_TIMING = 2, CU_MEMHOSTALLOC_PORTABLE = 1 };
+typedef int CUfunction_attribute;
+typedef int CUjit_option;
+typedef void (*CUhostFn)(void* data);
+typedef struct CUDA_KERNEL_NODE_PARAMS_st {
+  CUfunction func;
+  unsigned int gridDimX, gridDimY, gridDimZ;
+  unsigned int blockDimX, blockDimY, blockDimZ;
+  unsigned int sharedMemBytes;
+  void** kernelParams;
+  void** extra;
+  CUkernel kern;
+  CUcontext ctx;
+} CUDA_KERNEL_NODE_PARAMS;

@@ -1,0 +1,109 @@
+// CUDA's driver library, opened when the process first asks for it.
+#pragma once
+
+#include <string>
+
+#include "engine/cuda/interface/functions.h"
+#include "kernels/base/error.h"
+
+namespace clinfer::cuda {
+
+class Driver;
+
+// CUDA is missing, or a call of it failed.
+class Failure : public Error {
+ public:
+  using Error::Error;
+};
+
+// "CUDA_ERROR_OUT_OF_MEMORY"
+std::string name_of(const Driver& driver, CUresult result);
+// Throws Failure{out_of_memory} or Failure{device_failed} that names the function and the result.
+[[noreturn]] void fail(const Driver& driver, const char* function, CUresult result);
+// The address of a function of the library; throws Failure{unsupported} where it has none.
+void* find(void* library, const char* function);
+
+// A function of the library. A call throws Failure unless it succeeds.
+template <typename Signature>
+class Function;
+template <typename... Arguments>
+class Function<CUresult(Arguments...)> {
+ public:
+  Function(const Driver& driver, void* library, const char* name)
+      : driver_(driver), name_(name), call_(reinterpret_cast<Call>(find(library, name))) {}
+  void operator()(Arguments... arguments) const {
+    if (const CUresult result = call_(arguments...); result != CUDA_SUCCESS)
+      fail(driver_, name_, result);
+  }
+  // For results that are no failures, and for destructors.
+  CUresult result_of(Arguments... arguments) const { return call_(arguments...); }
+
+ private:
+  using Call = CUresult (*)(Arguments...);
+  const Driver& driver_;
+  const char* name_;
+  Call call_;
+};
+
+// The library's functions by their names there. Never unloaded.
+class Driver {
+ public:
+  // Gives one object for the whole process. Throws Failure{unsupported} with the reason where there is
+  // no library, it lacks a function, or it does not start.
+  static const Driver& get();
+
+ private:
+  void* const library_;
+
+ public:
+#define CLINFER_CUDA_FUNCTION(name) \
+  const Function<decltype(::name)> name { *this, library_, #name }
+  CLINFER_CUDA_FUNCTION(cuInit);
+  CLINFER_CUDA_FUNCTION(cuGetErrorName);
+  CLINFER_CUDA_FUNCTION(cuDeviceGetCount);
+  CLINFER_CUDA_FUNCTION(cuDeviceGet);
+  CLINFER_CUDA_FUNCTION(cuDeviceGetUuid_v2);
+  CLINFER_CUDA_FUNCTION(cuDevicePrimaryCtxRetain);
+  CLINFER_CUDA_FUNCTION(cuCtxPushCurrent_v2);
+  CLINFER_CUDA_FUNCTION(cuCtxPopCurrent_v2);
+  CLINFER_CUDA_FUNCTION(cuMemGetAllocationGranularity);
+  CLINFER_CUDA_FUNCTION(cuMemCreate);
+  CLINFER_CUDA_FUNCTION(cuMemRelease);
+  CLINFER_CUDA_FUNCTION(cuMemAddressReserve);
+  CLINFER_CUDA_FUNCTION(cuMemAddressFree);
+  CLINFER_CUDA_FUNCTION(cuMemMap);
+  CLINFER_CUDA_FUNCTION(cuMemUnmap);
+  CLINFER_CUDA_FUNCTION(cuMemSetAccess);
+  CLINFER_CUDA_FUNCTION(cuMemExportToShareableHandle);
+  CLINFER_CUDA_FUNCTION(cuMemHostAlloc);
+  CLINFER_CUDA_FUNCTION(cuMemFreeHost);
+  CLINFER_CUDA_FUNCTION(cuMemcpyHtoDAsync_v2);
+  CLINFER_CUDA_FUNCTION(cuMemcpyDtoHAsync_v2);
+  CLINFER_CUDA_FUNCTION(cuModuleLoadDataEx);
+  CLINFER_CUDA_FUNCTION(cuModuleUnload);
+  CLINFER_CUDA_FUNCTION(cuModuleGetFunction);
+  CLINFER_CUDA_FUNCTION(cuFuncSetAttribute);
+  CLINFER_CUDA_FUNCTION(cuStreamCreate);
+  CLINFER_CUDA_FUNCTION(cuStreamDestroy_v2);
+  CLINFER_CUDA_FUNCTION(cuStreamSynchronize);
+  CLINFER_CUDA_FUNCTION(cuStreamWaitEvent);
+  CLINFER_CUDA_FUNCTION(cuLaunchHostFunc);
+  CLINFER_CUDA_FUNCTION(cuLaunchKernel);
+  CLINFER_CUDA_FUNCTION(cuEventCreate);
+  CLINFER_CUDA_FUNCTION(cuEventDestroy_v2);
+  CLINFER_CUDA_FUNCTION(cuEventRecord);
+  CLINFER_CUDA_FUNCTION(cuEventQuery);
+  CLINFER_CUDA_FUNCTION(cuEventSynchronize);
+  CLINFER_CUDA_FUNCTION(cuGraphCreate);
+  CLINFER_CUDA_FUNCTION(cuGraphDestroy);
+  CLINFER_CUDA_FUNCTION(cuGraphAddKernelNode_v2);
+  CLINFER_CUDA_FUNCTION(cuGraphInstantiateWithFlags);
+  CLINFER_CUDA_FUNCTION(cuGraphExecDestroy);
+  CLINFER_CUDA_FUNCTION(cuGraphLaunch);
+#undef CLINFER_CUDA_FUNCTION
+
+ private:
+  Driver();
+};
+
+}  // namespace clinfer::cuda

@@ -1,0 +1,39 @@
+// Kernels by CUDA.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+
+#include "engine/cuda/device.h"
+
+namespace clinfer::cuda {
+
+// A module of one kernel. Immutable, thread-safe.
+class Kernel {
+ public:
+  // `ptx`: the binary that OpenCL gives of a program. Throws Failure{unsupported} where CUDA cannot launch
+  // it, with the driver's log, and Failure{out_of_memory, device_failed}.
+  Kernel(std::shared_ptr<const Device> device, std::string ptx, const std::string& name);
+  ~Kernel();
+  Kernel(const Kernel&) = delete;
+  Kernel& operator=(const Kernel&) = delete;
+
+  CUfunction function() const { return function_; }
+  unsigned dynamic_shared() const { return dynamic_shared_; }  // bytes
+
+ private:
+  const std::shared_ptr<const Device> device_;
+  CUmodule module_ = nullptr;
+  CUfunction function_ = nullptr;
+  unsigned dynamic_shared_ = 0;
+};
+
+// One launch. `arguments` points to the values, in the kernel's order, which are copied.
+struct Launch {
+  const Kernel* kernel = nullptr;
+  std::array<unsigned, 3> groups{1, 1, 1}, local{1, 1, 1};
+  void** arguments = nullptr;
+};
+
+}  // namespace clinfer::cuda

@@ -1,0 +1,95 @@
+// PTX of OpenCL for CUDA.
+#include "engine/cuda/ptx.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "engine/cuda/driver.h"
+
+namespace clinfer::cuda {
+
+namespace {
+
+constexpr size_t kStaticShared = 48 << 10;  // the most that a kernel may declare
+
+// Gives what a launch by CUDA has in place of a register; "" where that is not known.
+std::string in_place_of(const std::string& number) {
+  if (number.size() != 1 || number[0] < '0' || number[0] > '9') return "";
+  const int n = number[0] - '0';
+  if (n == 9) return std::to_string(kDimensions);
+  return n < 6 ? "0" : std::string("%nctaid.") + "xyz"[n - 6];
+}
+
+void replace_registers(std::string& text) {
+  static const std::string kRegister = "%envreg";
+  for (size_t at = 0; (at = text.find(kRegister, at)) != std::string::npos;) {
+    const size_t digits = at + kRegister.size();
+    const size_t end = std::min(text.find_first_not_of("0123456789", digits), text.size());
+    const std::string number = text.substr(digits, end - digits), value = in_place_of(number);
+    if (value.empty())
+      throw Failure(ErrorCode::unsupported, "a kernel reads the register " + kRegister + number +
+                                                ", which CUDA does not set");
+    text.replace(at, end - at, value);
+  }
+}
+
+// A declaration of an array of shared memory: ".shared .align 16 .b8 NAME[BYTES];".
+struct Array {
+  size_t begin = 0, open = 0, end = 0;  // of the text, its bracket, and behind the semicolon
+  size_t bytes = 0;
+};
+
+Array next_array(const std::string& text, size_t from) {
+  static const std::string kShared = ".shared .align ";
+  Array array;
+  array.begin = text.find(kShared, from);
+  if (array.begin == std::string::npos) return array;
+  const size_t semicolon = text.find(';', array.begin);
+  array.open = text.find('[', array.begin);
+  if (semicolon == std::string::npos || array.open == std::string::npos || array.open > semicolon) {
+    array.end = array.begin + kShared.size();
+    return array;  // no array
+  }
+  array.end = semicolon + 1;
+  std::from_chars(text.data() + array.open + 1, text.data() + semicolon, array.bytes);
+  return array;
+}
+
+// Makes the largest array of a text that declares too much the dynamic one.
+size_t make_dynamic(std::string& text) {
+  size_t sum = 0;
+  Array largest;
+  for (Array array = next_array(text, 0); array.begin != std::string::npos;
+       array = next_array(text, array.end)) {
+    sum += array.bytes;
+    if (array.bytes > largest.bytes) largest = array;
+  }
+  if (sum <= kStaticShared) return 0;
+  if (sum - largest.bytes > kStaticShared)
+    throw Failure(ErrorCode::unsupported, "a kernel has several large arrays of shared memory");
+  const std::string declaration =
+      ".extern " + text.substr(largest.begin, largest.open - largest.begin) + "[];\n";
+  text.erase(largest.begin, largest.end - largest.begin);
+  // Such an array is declared outside of functions, and before them.
+  const size_t size = text.find(".address_size");
+  const size_t line = size == std::string::npos ? size : text.find('\n', size);
+  if (line == std::string::npos || line > largest.begin)
+    throw Failure(ErrorCode::unsupported, "a kernel's program is no PTX for 64-bit addresses");
+  text.insert(line + 1, declaration);
+  return largest.bytes;
+}
+
+}  // namespace
+
+Ptx ptx_for_cuda(std::string text) {
+  text.resize(std::min(text.size(), text.find('\0')));
+  if (text.find(".version") == std::string::npos || text.find(".target") == std::string::npos)
+    throw Failure(ErrorCode::unsupported, "the driver's programs are no PTX");
+  Ptx ptx;
+  replace_registers(text);
+  ptx.dynamic_shared = make_dynamic(text);
+  ptx.text = std::move(text);
+  return ptx;
+}
+
+}  // namespace clinfer::cuda

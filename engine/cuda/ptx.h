@@ -1,0 +1,24 @@
+// PTX that OpenCL's compiler wrote, for CUDA's driver interface.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace clinfer::cuda {
+
+// A program that CUDA launches in place of the one that OpenCL launched.
+struct Ptx {
+  std::string text;
+  size_t dynamic_shared = 0;  // bytes of shared memory that each launch has to ask for
+};
+
+// OpenCL's launches set registers that CUDA's leave alone: %envreg0 to 5 hold offsets, which become 0,
+// %envreg6 to 8 the numbers of work-groups, which CUDA has in %nctaid, and %envreg9 the number of
+// dimensions, which is kDimensions. Arrays of shared memory beyond 48 KiB,
+// which OpenCL takes as they are declared, become dynamic ones. Throws Failure{unsupported} that says why
+// where the text is no PTX, or reads a register that is none of these.
+Ptx ptx_for_cuda(std::string text);
+
+inline constexpr int kDimensions = 3;  // of every launch (engine/runtime/launch.h)
+
+}  // namespace clinfer::cuda

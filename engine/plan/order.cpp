@@ -1,0 +1,38 @@
+// Order of launches by the memory that they use.
+#include "engine/plan/order.h"
+
+#include <algorithm>
+
+namespace clinfer {
+
+namespace {
+
+bool is_ordered(const Access& a, const Access& b) {
+  return a.memory == b.memory && (a.writes || b.writes) && a.begin < b.end && b.begin < a.end;
+}
+
+bool are_ordered(const std::vector<Access>& first, const std::vector<Access>& second) {
+  return std::ranges::any_of(first, [&](const Access& a) {
+    return std::ranges::any_of(second, [&](const Access& b) { return is_ordered(a, b); });
+  });
+}
+
+}  // namespace
+
+std::vector<std::vector<size_t>> find_order(const std::vector<std::vector<Access>>& launches) {
+  std::vector<std::vector<size_t>> before(launches.size());
+  std::vector<std::vector<bool>> all_before;  // by way of others, too
+  for (size_t i = 0; i < launches.size(); ++i) {
+    std::vector<bool> known(i);
+    for (size_t other = i; other-- > 0;) {
+      if (known[other] || !are_ordered(launches[other], launches[i])) continue;
+      before[i].push_back(other);
+      known[other] = true;
+      for (size_t j = 0; j < other; ++j) known[j] = known[j] || all_before[other][j];
+    }
+    all_before.push_back(std::move(known));
+  }
+  return before;
+}
+
+}  // namespace clinfer

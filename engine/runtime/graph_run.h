@@ -1,0 +1,43 @@
+// Inferences as graphs of CUDA.
+#pragma once
+
+#include <string>
+
+#include "engine/runtime/plan_run.h"
+
+namespace clinfer {
+
+// Why the steps of a plan cannot be launched as graphs, or "".
+std::string reject_graph(const SizedPlan& sized);
+
+// A graph for each segment of a plan, made for the memory of one request.
+class GraphRun final : public PlanRun {
+ public:
+  GraphRun(DeviceNetwork& network, DeviceStream& stream)
+      : network_(network), stream_(stream), copied_(network.cuda), computed_(network.cuda) {}
+  bool prepare(const SizedPlan& sized, RequestMemory& memory) override;
+  void begin(const SizedPlan& sized, RequestMemory& memory) override;
+  std::shared_ptr<ocl::HostMemory> make_host_memory(size_t bytes) const override;
+  void copy_frame(FrameInput& input) override;
+  void launch_frame(FrameInput& input) override;
+  void write(const ocl::ArgumentPlace& to, const void* from, size_t bytes) override;
+  size_t run(size_t first) override;
+  void read(const ocl::ArgumentPlace& from, void* to, size_t bytes) override;
+  std::shared_ptr<Completion> end() override;
+  std::shared_ptr<Completion> end_of_all() override;
+
+ private:
+  CUdeviceptr address_of(const ocl::ArgumentPlace& place) const;
+  std::unique_ptr<cuda::Graph> make_graph(const SizedPlan& sized, const RequestMemory& memory,
+                                          size_t first, size_t end) const;
+
+  DeviceNetwork& network_;
+  DeviceStream& stream_;
+  const SizedPlan* sized_ = nullptr;
+  RequestMemory* memory_ = nullptr;
+  cuda::Event copied_, computed_;
+  bool writes_ = false, reads_ = false;  // in this segment, on the streams for copies
+  std::shared_ptr<StreamCompletion> completion_;
+};
+
+}  // namespace clinfer

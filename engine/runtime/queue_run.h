@@ -1,0 +1,85 @@
+// Inferences by OpenCL, launch by launch.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "engine/runtime/frames/imported_planes.h"
+#include "engine/runtime/frames/surfaces.h"
+#include "engine/runtime/launch.h"
+#include "engine/runtime/plan_run.h"
+
+namespace clinfer {
+
+// Events of one inference's commands, when times are wanted.
+struct CommandEvents {
+  // By step and launch; a launch may be of several parts and iterations.
+  std::vector<std::vector<std::vector<cl::Event>>> launches;
+  std::vector<cl::Event> uploads, preprocessing, downloads;
+};
+
+// Persistent kernels, launches, parts of those that are cut, and iterations of loops.
+class QueueRun final : public PlanRun {
+ public:
+  QueueRun(DeviceNetwork& network, DeviceStream& stream) : network_(network), stream_(stream) {}
+  bool prepare(const SizedPlan& sized, RequestMemory& memory) override;
+  void begin(const SizedPlan& sized, RequestMemory& memory) override;
+  std::shared_ptr<ocl::HostMemory> make_host_memory(size_t bytes) const override;
+  void copy_frame(FrameInput& input) override;
+  void launch_frame(FrameInput& input) override;
+  void write(const ocl::ArgumentPlace& to, const void* from, size_t bytes) override;
+  size_t run(size_t first) override;
+  bool is_partway() const override { return next_group_ != 0 || next_iteration_ != 0; }
+  void read(const ocl::ArgumentPlace& from, void* to, size_t bytes) override;
+  std::shared_ptr<Completion> end() override;
+  std::shared_ptr<Completion> end_of_all() override;
+
+  // Where a place is; of the inference that runs or ran last.
+  BoundBuffer bound(const ocl::ArgumentPlace& place) const;
+  BoundBuffer bound(const ocl::ArgumentPlace& place, RequestMemory& memory) const;
+  // Sets the arguments of a frame's kernels; its planes may be those of a surface or of imported memory.
+  void bind_frame(FrameInput& input, const ocl::Surface* surface, const PlaneMemories* memories,
+                  RequestMemory& memory);
+  // Maps results where the device shares the host's memory, until the next inference in this memory.
+  const std::byte* map(size_t offset, size_t bytes);
+  // Called after each step, which has finished then; or empty.
+  std::function<void(size_t step)> visit;
+
+  CommandEvents events;
+  // A place for the event of a command, when times are wanted; else null.
+  cl::Event* timed(std::vector<cl::Event>& of) const {
+    return network_.options.perf_count ? &of.emplace_back() : nullptr;
+  }
+
+ private:
+  // A read that takes long enough to be worth another queue.
+  struct LongRead {
+    size_t offset, bytes;
+    void* to;
+  };
+
+  // The launches of a step. False where parts of it are left.
+  bool run_step(std::vector<cl::Kernel>& kernels);
+  bool run_launches(std::vector<cl::Kernel>& kernels);
+  bool run_iterations(std::vector<cl::Kernel>& kernels);
+  void bind_iteration(std::vector<cl::Kernel>& kernels, const Loop& loop);
+  bool run_part(const cl::Kernel& kernel, const KernelSpec& launch, const Cut& cut,
+                cl::Event* event);
+  void choose_next_part();
+
+  DeviceNetwork& network_;
+  DeviceStream& stream_;
+  const SizedPlan* sized_ = nullptr;
+  RequestMemory* memory_ = nullptr;
+  size_t step_ = 0;
+  // If that step's launch is cut: where the next segment goes on, and by how many work-groups.
+  size_t next_launch_ = 0, next_group_ = 0, part_groups_ = 0;
+  // If it is a loop: the next iteration, and how many the next segment runs.
+  int64_t next_iteration_ = 0, part_iterations_ = 0;
+  std::chrono::steady_clock::time_point part_begun_;
+  std::vector<LongRead> long_reads_;  // of the segment being enqueued
+};
+
+}  // namespace clinfer

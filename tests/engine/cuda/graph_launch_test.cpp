@@ -1,0 +1,337 @@
+// Inferences as graphs of CUDA, by a stand-in for its driver: results are the queue's bit by bit, whatever
+// splits a plan, comes between two graphs or fails.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <thread>
+
+#include "engine/engine.h"
+#include "engine/runtime/left_work.h"
+#include "kernels/base/no_answer.h"
+#include "tests/engine/ball_model.h"
+#include "tests/engine/cuda/stand_in.h"
+#include "tests/engine/loop_model.h"
+#include "tests/engine/relu_model.h"
+#include "tests/engine/test_files.h"
+#include "tests/host_layer_model.h"
+#include "tests/kernels/op_test.h"
+
+namespace clinfer {
+namespace {
+
+using namespace std::chrono_literals;
+using Launch = Config::Launch;
+
+// A test leaves the stand-in as it found it.
+class GraphLaunch : public testing::Test {
+ protected:
+  ~GraphLaunch() override {
+    stand_in_fail(nullptr, 0);
+    stand_in_corrupt(false);
+    stand_in_hold(false);
+    EXPECT_STREQ(stand_in_mistake(), "");
+  }
+
+  Config config(Launch launch) const {
+    Config config;
+    config.launch = launch;
+    config.cache_dir = folder_ / "cache";
+    config.streams = 1;
+    return config;
+  }
+  std::shared_ptr<CompiledModel> compile(const std::string& model, Launch launch) const {
+    return CompiledModel::compile(Model::read(model), config(launch));
+  }
+
+  const TemporaryFolder folder_;
+};
+
+Tensor picture(const CompiledModel& model, int seed) {
+  return test::random_tensor(model.inputs()[0].shape, 0, 255, seed);
+}
+
+bool same_bits(const Tensor& a, const Tensor& b) {
+  return a.type() == b.type() && a.shape() == b.shape() &&
+         std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
+}
+
+// All results of an inference that was started.
+std::vector<Tensor> results_of(const CompiledModel& model, InferRequest& request) {
+  request.wait();
+  std::vector<Tensor> results;
+  for (size_t i = 0; i < model.outputs().size(); ++i) results.push_back(request.output(i));
+  return results;
+}
+
+void expect_same(const std::vector<Tensor>& got, const std::vector<Tensor>& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(same_bits(got[i], expected[i])) << i;
+}
+
+// The first test: a process opens the driver once, and tries again where that failed.
+TEST_F(GraphLaunch, ADriverThatDoesNotStartLeavesTheQueue) {
+  const std::string model = test::relu_model(folder_, {1, 3, 16, 16}).string();
+  for (const std::string function : {"cuInit", "cuDeviceGetCount", "cuDeviceGet",
+                                     "cuDeviceGetUuid_v2", "cuDevicePrimaryCtxRetain"}) {
+    stand_in_fail(function.c_str(), 0);
+    const auto compiled = compile(model, Launch::graph);
+    stand_in_fail(nullptr, 0);
+    EXPECT_EQ(compiled->launch(), "queue (" + function + " gave CUDA_ERROR_UNKNOWN)");
+    EXPECT_EQ(compiled->warnings().size(), 1u);
+  }
+  EXPECT_EQ(compile(model, Launch::graph)->launch(), "graph");
+}
+
+TEST_F(GraphLaunch, ResultsAreThoseOfTheQueue) {
+  const auto queue = compile(test::ball_model(), Launch::queue);
+  const auto graph = compile(test::ball_model(), Launch::graph);
+  EXPECT_EQ(queue->launch(), "queue");
+  EXPECT_EQ(graph->launch(), "graph");
+  EXPECT_TRUE(graph->warnings().empty());
+  const auto reference = queue->create_request();
+  const auto one = graph->create_request(), other = graph->create_request();
+  stand_in_reset();
+  for (int round = 0; round < 5; ++round) {  // two in flight on one stream
+    std::vector<std::vector<Tensor>> expected;
+    for (const int seed : {2 * round, 2 * round + 1}) {
+      reference->set_input(0, picture(*queue, seed));
+      reference->start();
+      expected.push_back(results_of(*queue, *reference));
+    }
+    one->set_input(0, picture(*graph, 2 * round));
+    one->start();
+    other->set_input(0, picture(*graph, 2 * round + 1));
+    other->start();
+    expect_same(results_of(*graph, *one), expected[0]);
+    expect_same(results_of(*graph, *other), expected[1]);
+  }
+  EXPECT_EQ(stand_in_calls("cuGraphLaunch"), 10);
+}
+
+TEST_F(GraphLaunch, IsNotTheDefault) {
+  EXPECT_EQ(Config().launch, Launch::automatic);
+  EXPECT_EQ(compile(test::ball_model(), Launch::automatic)->launch(), "queue");
+}
+
+TEST_F(GraphLaunch, PartsOfABatchHaveGraphsOfTheirOwn) {
+  Config by_graph = config(Launch::graph), by_queue = config(Launch::queue);
+  by_graph.batch = by_queue.batch = 4;
+  by_graph.partial_batches = by_queue.partial_batches = true;
+  const auto model = Model::read(test::ball_model());
+  const auto graph = CompiledModel::compile(model, by_graph),
+             queue = CompiledModel::compile(model, by_queue);
+  ASSERT_EQ(graph->launch(), "graph");
+  const auto one = graph->create_request(), reference = queue->create_request();
+  for (const size_t images : {4, 1, 2, 3, 4}) {
+    for (InferRequest* request : {one.get(), reference.get()}) {
+      request->set_input(0, picture(*graph, static_cast<int>(images)));
+      request->start(images);
+    }
+    expect_same(results_of(*graph, *one), results_of(*queue, *reference));
+  }
+}
+
+TEST_F(GraphLaunch, LayersOnTheHostSplitIt) {
+  const std::string model = test::host_layer_model(folder_);
+  const auto queue = compile(model, Launch::queue), graph = compile(model, Launch::graph);
+  ASSERT_EQ(graph->launch(), "graph");
+  const auto one = graph->create_request(), reference = queue->create_request();
+  for (int round = 0; round < 3; ++round) {
+    for (InferRequest* request : {one.get(), reference.get()}) {
+      for (size_t i = 0; i < graph->inputs().size(); ++i)
+        request->set_input(i, test::random_tensor(graph->inputs()[i].shape, 0, 1, round)
+                                  .convert(graph->inputs()[i].type));
+      request->start();
+    }
+    expect_same(results_of(*graph, *one), results_of(*queue, *reference));
+  }
+}
+
+Frame frame_of(const Tensor& pixels) {
+  Frame frame;
+  frame.format = PixelFormat::bgr;
+  frame.height = static_cast<int>(pixels.shape()[0]);
+  frame.width = static_cast<int>(pixels.shape()[1]);
+  frame.planes[0] = static_cast<const uint8_t*>(pixels.raw());
+  frame.strides[0] = frame.width * 3;
+  return frame;
+}
+
+// One image, and a batch, whose frames are copied on a stream of their own.
+TEST_F(GraphLaunch, FramesAreConvertedBeforeIt) {
+  for (const unsigned batch : {1u, 2u}) {
+    Config by_graph = config(Launch::graph), by_queue = config(Launch::queue);
+    by_graph.batch = by_queue.batch = batch;
+    const auto model = Model::read(test::ball_model());
+    const auto graph = CompiledModel::compile(model, by_graph),
+               queue = CompiledModel::compile(model, by_queue);
+    const auto one = graph->create_request(), other = graph->create_request(),
+               reference = queue->create_request();
+    for (int round = 0; round < 4; ++round) {
+      const Tensor pixels =
+          test::random_tensor({130 + 10 * round, 200, 3}, 0, 255, round).convert(ElementType::u8);
+      stand_in_reset();
+      for (InferRequest* request : {one.get(), other.get(), reference.get()}) {
+        for (size_t n = 0; n < batch; ++n) request->set_frame(0, frame_of(pixels), {}, n);
+        request->start();
+      }
+      EXPECT_EQ(stand_in_calls("cuLaunchKernel"), 2 * batch);
+      EXPECT_EQ(stand_in_calls("cuGraphLaunch"), 2);
+      const std::vector<Tensor> expected = results_of(*queue, *reference);
+      expect_same(results_of(*graph, *one), expected);
+      expect_same(results_of(*graph, *other), expected);
+    }
+  }
+}
+
+TEST_F(GraphLaunch, FramesInFrameMemoryAreReadThere) {
+  const auto graph = compile(test::ball_model(), Launch::graph),
+             queue = compile(test::ball_model(), Launch::queue);
+  const Tensor pixels = test::random_tensor({130, 200, 3}, 0, 255, 1).convert(ElementType::u8);
+  std::vector<std::vector<Tensor>> results;
+  for (const auto& model : {graph, queue}) {
+    const auto memory = model->allocate_frame_memory(pixels.bytes());
+    std::memcpy(memory->data(), pixels.raw(), pixels.bytes());
+    Frame frame = frame_of(pixels);
+    frame.planes[0] = reinterpret_cast<const uint8_t*>(memory->data());
+    const auto request = model->create_request();
+    request->set_frame(0, frame, {}, 0, memory.get());
+    request->start();
+    results.push_back(results_of(*model, *request));
+  }
+  expect_same(results[0], results[1]);
+}
+
+// Plans without graphs run by OpenCL, and each one's reason is told.
+TEST_F(GraphLaunch, LoopsOnTheDeviceGoToTheQueue) {
+  Config with_loop = config(Launch::graph);
+  with_loop.unroll_loops = false;
+  folder_.write("loop.bin", "");
+  const auto model = Model::read(folder_.write("loop.xml", test::loop_model()));
+  const auto compiled = CompiledModel::compile(model, with_loop);
+  EXPECT_EQ(compiled->launch(),
+            "queue (layer \"loop\" (DeviceLoop, opset1, id 8) is a loop on the device)");
+  ASSERT_EQ(compiled->warnings().size(), 1u);
+  EXPECT_NE(compiled->warnings()[0].find("is a loop on the device"), std::string::npos);
+}
+
+TEST_F(GraphLaunch, WhatLooksAtLayersGoesToTheQueue) {
+  Config timed = config(Launch::graph);
+  timed.perf_count = true;
+  EXPECT_EQ(CompiledModel::compile(Model::read(test::ball_model()), timed)->launch(),
+            "queue (layers are timed)");
+  Config shared = config(Launch::graph);
+  shared.exclusive = true;
+  EXPECT_EQ(CompiledModel::compile(Model::read(test::ball_model()), shared)->launch(),
+            "queue (the queue is shared)");
+}
+
+TEST_F(GraphLaunch, ADifferentBitIsSeenAtLoad) {
+  stand_in_corrupt(true);
+  const auto compiled = compile(test::ball_model(), Launch::graph);
+  stand_in_corrupt(false);
+  EXPECT_EQ(compiled->launch().find("queue (a graph's results differ"), 0u) << compiled->launch();
+  ASSERT_EQ(compiled->warnings().size(), 1u);
+  EXPECT_NE(compiled->warnings()[0].find("launched one by one"), std::string::npos);
+}
+
+// Each call of CUDA fails, with each of its uses while a model is loaded.
+TEST_F(GraphLaunch, WhatFailsAtLoadLeavesTheQueue) {
+  const std::string model =
+      test::relu_model(folder_, {1, 3, 16, 16}).string();  // few calls of each
+  const auto queue = compile(model, Launch::queue);
+  const auto reference = queue->create_request();
+  const std::vector<float> expected = test::infer(*reference, picture(*queue, 1));
+  for (const char* function : {"cuCtxPushCurrent_v2",
+                               "cuMemGetAllocationGranularity",
+                               "cuMemCreate",
+                               "cuMemAddressReserve",
+                               "cuMemMap",
+                               "cuMemSetAccess",
+                               "cuMemExportToShareableHandle",
+                               "cuMemHostAlloc",
+                               "cuMemcpyHtoDAsync_v2",
+                               "cuMemcpyDtoHAsync_v2",
+                               "cuModuleLoadDataEx",
+                               "cuModuleGetFunction",
+                               "cuStreamCreate",
+                               "cuEventCreate",
+                               "cuEventRecord",
+                               "cuEventQuery",
+                               "cuGraphCreate",
+                               "cuGraphAddKernelNode_v2",
+                               "cuGraphInstantiateWithFlags",
+                               "cuGraphLaunch"}) {
+    stand_in_reset();
+    compile(model, Launch::graph);
+    const long calls = stand_in_calls(function);
+    EXPECT_GT(calls, 0) << function;
+    for (const long skip : {0L, calls / 2, calls - 1}) {
+      if (skip < 0 || skip >= calls) continue;
+      stand_in_fail(function, static_cast<int>(skip));
+      const auto compiled = compile(model, Launch::graph);
+      stand_in_fail(nullptr, 0);
+      EXPECT_EQ(compiled->launch().find("queue ("), 0u) << function << " " << compiled->launch();
+      const auto request = compiled->create_request();
+      EXPECT_EQ(test::infer(*request, picture(*queue, 1)), expected) << function;
+    }
+  }
+}
+
+// A call that fails during an inference fails that one alone.
+TEST_F(GraphLaunch, WhatFailsInAnInferenceIsAnError) {
+  const auto graph = compile(test::ball_model(), Launch::graph);
+  const auto request = graph->create_request();
+  const std::vector<float> expected = test::infer(*request, picture(*graph, 1));
+  for (const char* function : {"cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuGraphLaunch",
+                               "cuEventRecord", "cuEventSynchronize"}) {
+    stand_in_fail(function, 0);
+    try {
+      test::infer(*request, picture(*graph, 2));
+      ADD_FAILURE() << function;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::device_failed);
+      EXPECT_EQ(error.what(), std::string(function) + " gave CUDA_ERROR_UNKNOWN");
+    }
+    stand_in_fail(nullptr, 0);
+    EXPECT_EQ(test::infer(*request, picture(*graph, 1)), expected) << function;
+  }
+}
+
+TEST_F(GraphLaunch, WaitingEndsInTimeAndSleeps) {
+  const auto graph = compile(test::ball_model(), Launch::graph);
+  const auto request = graph->create_request();
+  const std::vector<float> expected = test::infer(*request, picture(*graph, 1));
+  stand_in_hold(true);
+  request->set_input(0, picture(*graph, 1));
+  request->start();
+  EXPECT_FALSE(request->wait(1ms));
+  EXPECT_FALSE(request->wait(20ms));
+  std::jthread later([] {
+    std::this_thread::sleep_for(100ms);
+    stand_in_hold(false);
+  });
+  request->wait();
+  EXPECT_EQ(request->output(0).to_floats(), expected);
+}
+
+// A device that does not answer, and a request that is destroyed then: its memory is kept until the end.
+TEST_F(GraphLaunch, ADeviceThatDoesNotAnswerIsGivenUp) {
+  Config short_time = config(Launch::graph);
+  short_time.device_timeout = 300ms;
+  auto graph = CompiledModel::compile(Model::read(test::ball_model()), short_time);
+  auto request = graph->create_request();
+  test::infer(*request, picture(*graph, 1));
+  stand_in_hold(true);
+  request->start();
+  EXPECT_THROW(request->wait(), NoAnswer);
+  request.reset();
+  graph.reset();
+  EXPECT_FALSE(left_work_is_over(0ms));
+  stand_in_hold(false);
+  EXPECT_TRUE(left_work_is_over(10s));
+}
+
+}  // namespace
+}  // namespace clinfer

@@ -90,11 +90,11 @@ DeviceTraits traits_of(const std::string& device) {
   return ocl::Context::create(ocl::select_device(device))->traits;
 }
 
-// "graph", or "queue", with the reason where the device ought to have graphs.
+// "queue", with what LAUNCH=graph would do, or why it cannot where the device ought to have graphs.
 std::string launch_of(const std::string& device, const DeviceTraits& traits) {
   try {
     open_cuda(ocl::select_device(device));
-    return "graph";
+    return "queue (LAUNCH=graph: one graph of CUDA's)";
   } catch (const cuda::Failure& failure) {
     return traits.vendor == Vendor::nvidia ? std::string("queue (") + failure.what() + ")"
                                            : "queue";

@@ -336,15 +336,17 @@ void Element::play(bool plays) {
 // As the properties say, or none unless it plays.
 void Element::start_tickers() {
   using std::chrono::milliseconds;
-  const Settings current = settings();
+  // First, since a ticker keeps the element alive and what follows may fail.
   stats_ticker_.stop();
   frozen_ticker_.stop();
-  if (plays_ && current.stats_interval != 0)
+  if (!plays_) return;
+  const Settings current = settings();
+  if (current.stats_interval != 0)
     stats_ticker_.start(self_, milliseconds(current.stats_interval), [](GstElement* element) {
       guard(element, [&] { GST_CLINFER(element)->element->post_stats(); });
     });
   // A quarter of the bound late at most.
-  if (plays_ && current.frozen_after != 0)
+  if (current.frozen_after != 0)
     frozen_ticker_.start(
         self_, milliseconds(std::max(current.frozen_after / 4, 10u)), [](GstElement* element) {
           guard(element, [&] { GST_CLINFER(element)->element->look_for_frames(); });

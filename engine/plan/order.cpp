@@ -8,7 +8,8 @@ namespace clinfer {
 namespace {
 
 bool is_ordered(const Access& a, const Access& b) {
-  return a.memory == b.memory && (a.writes || b.writes) && a.begin < b.end && b.begin < a.end;
+  return a.memory == b.memory && (a.writes || b.writes) &&
+         std::max(a.begin, b.begin) < std::min(a.end, b.end);
 }
 
 bool are_ordered(const std::vector<Access>& first, const std::vector<Access>& second) {

@@ -38,7 +38,12 @@ bool StreamCompletion::is_over() {
   try {
     return event_.is_over();
   } catch (const Error&) {
-    return true;  // wait() says how it failed
+    // The device may still use memory that would be freed next, so the answer is waited for.
+    try {
+      event_.wait();
+    } catch (const Error&) {  // wait() says how the work failed
+    }
+    return true;
   }
 }
 

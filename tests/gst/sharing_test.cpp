@@ -224,8 +224,8 @@ TEST(Sharing, AStreamThatStandsStillFlushesFailsOrGoesIsNobodyElsesTrouble) {
     Harness failing(shared_launch("trouble", properties));
     failing.set_caps("RGB", 31, 17);
     GstBuffer* small = gst_buffer_new_allocate(nullptr, 100, nullptr);
-    EXPECT_EQ(gst_harness_push(failing.get(), small), GST_FLOW_ERROR);
-    goes_on("with one that failed");
+    EXPECT_EQ(gst_harness_push(failing.get(), small), GST_FLOW_OK);
+    goes_on("with one whose frame cannot be read");
   }
   goes_on("alone again");
 }

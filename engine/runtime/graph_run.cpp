@@ -222,15 +222,24 @@ std::shared_ptr<Completion> GraphRun::end() {
 
 std::shared_ptr<Completion> GraphRun::end_of_all() {
   const GraphStreams& streams = *stream_.cuda;
-  for (const auto* const beside : {streams.writes.get(), streams.reads.get()}) {
-    if (beside == nullptr) continue;
-    beside->record(copied_);
-    streams.main.wait_for(copied_);
-  }
+  const cuda::Stream* const besides[] = {streams.writes.get(), streams.reads.get()};
   writes_ = reads_ = false;
-  completion_ = std::make_shared<StreamCompletion>(network_.cuda);
-  completion_->record(streams.main);
-  return completion_;
+  try {
+    for (const auto* const beside : besides) {
+      if (beside == nullptr) continue;
+      beside->record(copied_);
+      streams.main.wait_for(copied_);
+    }
+    completion_ = std::make_shared<StreamCompletion>(network_.cuda);
+    completion_->record(streams.main);
+    return completion_;
+  } catch (const std::exception&) {
+    // Without an event that the caller could wait for, the host waits here: memory is freed next.
+    for (const auto* const beside : besides)
+      if (beside != nullptr) beside->finish();
+    streams.main.finish();
+    throw;
+  }
 }
 
 }  // namespace clinfer

@@ -269,6 +269,9 @@ TEST_F(GraphLaunch, WhatFailsAtLoadLeavesTheQueue) {
     EXPECT_GT(calls, 0) << function;
     for (const long skip : {0L, calls / 2, calls - 1}) {
       if (skip < 0 || skip >= calls) continue;
+      // Without a context nothing that is in flight can be waited for.
+      if (skip > 0 && std::string_view(function) == "cuCtxPushCurrent_v2") continue;
+      SCOPED_TRACE(function);
       stand_in_fail(function, static_cast<int>(skip));
       const auto compiled = compile(model, Launch::graph);
       stand_in_fail(nullptr, 0);

@@ -21,7 +21,7 @@ PAIRS = [
     ("ultraface-RFB-320", "face-demographics-walking-and-pause-preview.mp4", ["color-format=rgb", "mean=127", "scale=128"]),
     ("vehicle-detection-0200_FP16", "car-detection.mp4", []),
     ("person-detection-retail-0013_FP32", "one-by-one-person-detection.mp4", []),
-    ("yolox-nano", "person-bicycle-car-detection-preview.mp4", []),
+    ("yolox-nano", "person-bicycle-car-detection-preview.mp4", ["resize-mode=stretch"]),  # as the stored objects were made
 ]
 
 

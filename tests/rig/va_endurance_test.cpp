@@ -29,7 +29,8 @@ class Played {
   Played(unsigned seed, const std::string& upload, const std::string& properties, bool steady)
       : pipeline_(
             "appsrc name=src format=time stream-type=seekable max-buffers=2 ! " + upload +
-            " ! clinfer name=net first-tier=false post-process=none color-format=gray model=" +
+            " ! clinfer name=net first-tier=false post-process=none color-format=gray "
+            "resize-mode=stretch mean=0 scale=1 model=" +
             testing_models::blocks_model() + " " + properties +
             " ! fakesink name=sink sync=false enable-last-sample=false"),
         random_(seed),

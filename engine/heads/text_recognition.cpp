@@ -143,10 +143,11 @@ Match match_scores(const ModelFacts& facts) {
               : are_short                                                      ? Fit::likely
                                                                                : Fit::possible;
   match.reason = shape;
-  // As many boxes beside make them scores of objects.
+  // Two outputs with as many rows, one of which has four columns, are boxes and the scores of objects.
+  const bool may_be_boxes = found->classes == 4 || found->steps == 4;
   if (std::any_of(facts.outputs.begin(), facts.outputs.end(), [&](const OutputFacts& other) {
         const auto table = table_of(other);
-        return table && table->columns == 4 &&
+        return &other != &output && table && (table->columns == 4 || may_be_boxes) &&
                (table->rows == found->steps || table->rows == found->classes);
       })) {
     match.fit = Fit::against;

@@ -18,7 +18,8 @@ SOURCE = "videotestsrc num-buffers=4 ! video/x-raw,format={format},width=64,heig
 PROPERTIES = {"shmsink": "socket-path={folder}/shm wait-for-connection=false", "filesink": "location={folder}/file", "fdsink": "fd=1",
               "multifilesink": "location={folder}/file%d", "tcpserversink": "port=0", "splitmuxsink": "location={folder}/split%d",
               "hlssink": "location={folder}/a%d playlist-location={folder}/list", "hlssink2": "location={folder}/b%d playlist-location={folder}/list2",
-              "capsfilter": "caps=video/x-raw", "unixfdsink": "socket-path={folder}/fd"}
+              "capsfilter": "caps=video/x-raw", "unixfdsink": "socket-path={folder}/fd",
+              "appsink": "wait-on-eos=false"}  # nobody takes its frames
 # They wait for somebody who connects, or for the next day.
 LEFT_OUT = {"clocksync", "tcpclientsink", "inputselector"}
 TIMEOUT = 120  # seconds; a busy machine loads a model slowly

@@ -107,9 +107,9 @@ void Stream::wait_for(const Event& event) const {
   device_->driver().cuStreamWaitEvent(stream_, event.event_, 0);
 }
 
-void Stream::finish() const noexcept {
-  const Current current(*device_, std::nothrow);
-  device_->driver().cuStreamSynchronize.result_of(stream_);
+void Stream::finish() const {
+  const Current current(*device_);
+  device_->driver().cuStreamSynchronize(stream_);
 }
 
 void Stream::call_when_over(std::function<void()> function) const {

@@ -59,8 +59,7 @@ class Stream {
   void launch(const Graph& graph) const;
   void record(Event& event) const;
   void wait_for(const Event& event) const;  // the stream waits, not the host
-  // The host waits. Where CUDA fails, nothing is in flight any more.
-  void finish() const noexcept;
+  void finish() const;                      // the host waits
   // Calls it on a thread of the driver once all work so far is over. It may not call CUDA.
   void call_when_over(std::function<void()> function) const;
 

@@ -1,4 +1,4 @@
-// Which launches of a plan have to wait for which.
+// The order in which launches of a plan may run, by the memory that they use.
 #pragma once
 
 #include <cstddef>

@@ -235,9 +235,15 @@ std::shared_ptr<Completion> GraphRun::end_of_all() {
     return completion_;
   } catch (const std::exception&) {
     // Without an event that the caller could wait for, the host waits here: memory is freed next.
+    const auto finish = [](const cuda::Stream& stream) {
+      try {
+        stream.finish();
+      } catch (const cuda::Failure&) {  // the stream failed: nothing of it is in flight
+      }
+    };
     for (const auto* const beside : besides)
-      if (beside != nullptr) beside->finish();
-    streams.main.finish();
+      if (beside != nullptr) finish(*beside);
+    finish(streams.main);
     throw;
   }
 }

@@ -9,7 +9,7 @@ long stand_in_calls(const char* function);
 void stand_in_reset();
 // Whether each graph changes a bit of what its last kernel is given.
 void stand_in_corrupt(bool corrupts);
-// Whether streams stop where they are until this is called with false.
+// Called with true, stops all streams where they are, until it is called with false.
 void stand_in_hold(bool holds);
 // Tells what was done wrong: used after it was freed, read where OpenCL works, not kept until it was over; "" if nothing.
 const char* stand_in_mistake();

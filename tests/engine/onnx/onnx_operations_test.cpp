@@ -11,8 +11,7 @@
 #include <numeric>
 #include <span>
 
-#include "engine/graph/evaluate.h"
-#include "tests/engine/onnx/onnx_builder.h"
+#include "tests/engine/onnx/onnx_results.h"
 
 namespace clinfer {
 namespace {
@@ -21,30 +20,6 @@ std::vector<float> counted(size_t count, float first = 0) {
   std::vector<float> values(count);
   std::iota(values.begin(), values.end(), first);
   return values;
-}
-
-Tensor floats(const Shape& shape, const std::vector<float>& values) {
-  return Tensor::of(ElementType::f32, shape, values);
-}
-
-std::vector<Tensor> results(const OnnxBuilder& b, const std::vector<Tensor>& inputs) {
-  const OnnxModel model = b.read();
-  return evaluate_graph(*model.graph, inputs);
-}
-
-void expect_near(const Tensor& got, const std::vector<float>& wanted, float by = 1e-5f) {
-  const std::vector<float> values = got.to_floats();
-  ASSERT_EQ(values.size(), wanted.size());
-  for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(values[i], wanted[i], by) << i;
-}
-
-std::string refusal(const OnnxBuilder& b) {
-  try {
-    b.read();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was refused";
 }
 
 // A slice whose end is the iteration: no operation with a body can have such shapes.

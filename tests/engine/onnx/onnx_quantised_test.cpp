@@ -5,9 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/graph/evaluate.h"
 #include "engine/passes/passes.h"
-#include "tests/engine/onnx/onnx_builder.h"
+#include "tests/engine/onnx/onnx_results.h"
 
 namespace clinfer {
 namespace {
@@ -15,9 +14,6 @@ namespace {
 using T = onnx::TensorProto;
 constexpr const char* kMicrosoft = "com.microsoft";
 
-Tensor floats(const Shape& shape, const std::vector<float>& values) {
-  return Tensor::of(ElementType::f32, shape, values);
-}
 std::vector<float> counted(size_t count, float step = 1, float first = 0) {
   std::vector<float> values;
   for (size_t i = 0; i < count; ++i) values.push_back(first + step * static_cast<float>(i % 23));
@@ -30,23 +26,6 @@ T bytes(const std::string& name, const Shape& shape, const std::vector<int>& val
   return tensor;
 }
 
-std::vector<Tensor> results(const OnnxBuilder& b, const std::vector<Tensor>& inputs) {
-  const OnnxModel model = b.read();
-  return evaluate_graph(*model.graph, inputs);
-}
-void expect_near(const Tensor& got, const std::vector<float>& wanted, float by = 1e-5f) {
-  const std::vector<float> values = got.to_floats();
-  ASSERT_EQ(values.size(), wanted.size());
-  for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(values[i], wanted[i], by) << i;
-}
-std::string refusal(const OnnxBuilder& b) {
-  try {
-    b.read();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was refused";
-}
 size_t count_of(const OnnxModel& model, const std::string& type) {
   const auto& nodes = model.graph->nodes();
   return static_cast<size_t>(

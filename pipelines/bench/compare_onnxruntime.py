@@ -166,22 +166,24 @@ def main():
         for name in ('POCL_MAX_PTHREAD_COUNT', 'POCL_CPU_MAX_CU_COUNT'):  # PoCL counts all cores of the machine
             os.environ.setdefault(name, str(len(cores)))
     comparison, failed = Comparison(args), False
-    print(f'{"model":32} {"error":>8} {"clinfer/s":>10} {"ORT/s":>8} {"ratio":>6}' + (f' {"ONNX/IR":>8}' if args.ir else ''), flush=True)
+    columns = ['model', 'error', 'clinfer/s', 'ONNX Runtime/s', 'ratio'] + (['file over its IR'] if args.ir else [])
+    print('| ' + ' | '.join(columns) + ' |\n|' + ' --- |' * len(columns), flush=True)
     for model in args.models:
         name = Path(model).stem
         try:
             error = comparison.error(model)
-            line = f'{name:32} {error:8.1e}'
+            cells = [name, f'{error:.1e}']
             ir = str(args.ir / f'{name}.xml') if args.ir and (args.ir / f'{name}.xml').exists() else None
             rounds = comparison.throughput(model, ir)
             if rounds:
-                line += ''.join(f' {statistics.median(r[i] for r in rounds):{width}.1f}' for i, width in ((0, 10), (1, 8)))
-                line += f' {statistics.median(r[0] / r[1] for r in rounds):6.2f}'
-                line += f' {statistics.median(r[0] / r[2] for r in rounds):8.3f}' if ir else ''
-            print(line, flush=True)
+                cells += [f'{statistics.median(r[i] for r in rounds):.1f}' for i in (0, 1)]
+                cells += [f'{statistics.median(r[0] / r[1] for r in rounds):.2f}']
+                cells += [f'{statistics.median(r[0] / r[2] for r in rounds):.3f}'] if ir else []
+            cells += [''] * (len(columns) - len(cells))
+            print('| ' + ' | '.join(cells) + ' |', flush=True)
             failed |= error > 1e-4
         except RuntimeError as problem:
-            print(f'{name:32} {problem}', flush=True)
+            print('| ' + ' | '.join([name, str(problem).replace('\n', ' ')] + [''] * (len(columns) - 2)) + ' |', flush=True)
             failed = True
     return 1 if failed else 0
 

@@ -154,17 +154,18 @@ def main():
         rows.append({"model": name, "ratio": statistics.median(ratios), "ratios": ratios, "cold_s": cold, "warm_s": warm,
                      "clinfer": [mine for mine, _ in pairs], "openvino": [theirs for _, theirs in pairs]})
     cpus = sorted(os.sched_getaffinity(0))
-    print(f"\nmedians of {args.rounds} rounds of {args.seconds:g} s on cores {','.join(map(str, cpus))}; load times until the first result")
-    width = max(len(row["model"]) for row in rows)
-    unit = "ms" if args.latency else "/s"
-    print(f"{'model':{width}} {'clinfer' + unit:>10} {'OpenVINO' + unit:>10} {'ratio':>6} {'lowest':>6} {'cold s':>7} {'warm s':>7}")
-    seconds = lambda value: "-" if value is None else f"{value:.2f}"
+    print(f"\nmedians of {args.rounds} rounds of {args.seconds:g} s on cores {','.join(map(str, cpus))}"
+          + ("; load times until the first result" if args.load_rounds else ""))
+    unit, digits = (" ms", 2) if args.latency else ("/s", 1)
+    columns = ["model", "clinfer" + unit, "OpenVINO" + unit, "ratio", "lowest"] + (["cold s", "warm s"] if args.load_rounds else [])
+    print("\n| " + " | ".join(columns) + " |\n|" + " --- |" * len(columns))
     for row in rows:
         mine = statistics.median(side["latency_ms"]["p50"] if args.latency else side["images_per_second"] for side in row["clinfer"])
         theirs = statistics.median(side["p50"] if args.latency else side["images_per_second"] for side in row["openvino"])
-        print(f"{row['model']:{width}} {mine:10.{2 if args.latency else 1}f} {theirs:10.{2 if args.latency else 1}f} "
-              f"{row['ratio']:6.2f} {min(row['ratios']):6.2f} {seconds(row['cold_s']):>7} {seconds(row['warm_s']):>7}")
-    print(f"geometric mean of the ratios: {statistics.geometric_mean(row['ratio'] for row in rows):.2f}")
+        cells = [row["model"], f"{mine:.{digits}f}", f"{theirs:.{digits}f}", f"{row['ratio']:.2f}", f"{min(row['ratios']):.2f}"]
+        cells += [f"{row[key]:.2f}" for key in ("cold_s", "warm_s")] if args.load_rounds else []
+        print("| " + " | ".join(cells) + " |")
+    print(f"\ngeometric mean of the ratios: {statistics.geometric_mean(row['ratio'] for row in rows):.2f}")
     if args.json:
         args.json.write_text(json.dumps(rows, indent=1) + "\n")
 

@@ -148,11 +148,12 @@ def main():
 
     others = (["before"] if args.before else []) + (["openvino"] if args.openvino else []) + (["peer"] if args.peer else [])
     print(f"\nmedians of {args.rounds} rounds of {args.seconds:g} s, milliseconds a batch; ratios above 1: this version is faster")
-    print(f"{'network':14}{'batch':>6}{'now':>10}" + "".join(f"{other:>10}{'ratio':>7}" for other in others))
+    columns = ["network", "batch", "now"] + [column for other in others for column in (other, "ratio")]
+    print("\n| " + " | ".join(columns) + " |\n|" + " --- |" * len(columns))
     ratios = {other: [] for other in others}
     for row in rows:
         now = row["times"]["now"]
-        line = f"{row['model']:14}{row['batch']:6}{statistics.median(now):10.3f}"
+        cells = [row["model"], str(row["batch"]), f"{statistics.median(now):.3f}"]
         for other in others:
             if other == "peer":
                 theirs = peers.get((row["model"], row["batch"]), float("nan"))
@@ -161,8 +162,9 @@ def main():
                 theirs = statistics.median(row["times"][other])
                 ratio = statistics.median(b / a for a, b in zip(now, row["times"][other]))
             ratios[other].append(ratio)
-            line += f"{theirs:10.3f}{ratio:7.2f}"
-        print(line)
+            cells += [f"{theirs:.3f}", f"{ratio:.2f}"]
+        print("| " + " | ".join(cells) + " |")
+    print()
     for other in others:
         print(f"geometric mean of the ratios to {other}: {statistics.geometric_mean(ratios[other]):.2f}")
 

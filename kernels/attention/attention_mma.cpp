@@ -46,7 +46,7 @@ std::vector<Point> points_of(const AttentionProblem& p, const DeviceTraits& trai
   return points;
 }
 
-// Whether each matrix of the operand has rows of whole chunks.
+// Returns whether each matrix of the operand has rows of whole chunks.
 bool in_chunks(const AttentionOperand& o, int64_t offset, int64_t columns, int64_t chunk) {
   const auto fits = [&](int64_t elements) { return elements % chunk == 0; };
   return fits(offset) && fits(columns) && fits(o.row) &&

@@ -37,8 +37,9 @@ unsigned code_point(std::string_view character) {
   return code;
 }
 
-// Of a valid character. Controls (C0, DEL, C1), separators of lines and paragraphs, and what changes the direction
-// of text or is no text at all; joiners inside of words stay.
+// Returns false for what a message must not show: controls (C0, DEL, C1), separators of lines and
+// paragraphs, what changes the direction of text, and what is no text at all. Joiners inside of
+// words stay. `character` is one valid character.
 bool is_harmless(std::string_view character) {
   const unsigned code = code_point(character);
   constexpr struct {

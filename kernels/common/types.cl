@@ -180,7 +180,7 @@ inline float4 floats_of_bytes(uint bytes) {
   asm("prmt.b32 %0, %1, %2, 0x7443;" : "=r"(bits.w) : "r"(bytes), "r"(as_uint(TWO_TO_23)));
   return as_float4(bits) - TWO_TO_23;
 }
-// Of integers from 0 to 255.
+// Packs four integers from 0 to 255 into bytes.
 inline uint bytes_of_floats(float4 v) {
   const uint4 bits = as_uint4(v + TWO_TO_23);
   uint low, high, bytes;

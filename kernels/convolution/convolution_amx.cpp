@@ -36,15 +36,15 @@ Steps steps_of(const ConvShape& s) {
   return {count, ceil_div(ceil_div(bytes, count), 4) * 4};
 }
 
-// Whether tiles are loaded from the input.
+// Returns whether tiles are loaded from the input, not from a copy.
 bool is_direct(const OpDesc& desc, const TileProblem& problem) {
   const PixelWalk walk = walk_pixels(desc, problem);
   return walk.row && walk.flat_tail && walk.in.w > 0;
 }
 
-// Whether copying the bytes that outputs read takes longer than the products save, in cycles of a
-// core for one pixel, as measured on layers of five networks. Other kernels take runs of bytes four at
-// a time.
+// Returns whether copying the bytes that outputs read takes longer than the products save. The
+// costs are cycles of a core for one pixel, as measured on layers of five networks. Other kernels
+// take runs of bytes four at a time.
 bool copies_cost_more(const TileProblem& problem) {
   constexpr double kVectors = 80, kPixel = 20, kRun = 4.5, kStep = 3, kTile = 1.3;
   const ConvShape& s = problem.shape;
@@ -62,7 +62,8 @@ UnitShares shares_of(const ConvShape& s, const Point& point, const DeviceTraits&
                      ceil_div(s.out_channels, point.block()), traits);
 }
 
-// In cycles of a core: products or loads of tiles, copies, tails; and the way of the weights.
+// Estimates cycles of a core: products or loads of tiles, copies, tails, and the way of the
+// weights.
 double cost(const OpDesc& desc, const TileProblem& problem, const Point& p,
             const DeviceTraits& traits) {
   constexpr double kProduct = 16, kLoad = 8, kTail = 6;

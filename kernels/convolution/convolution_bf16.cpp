@@ -27,7 +27,7 @@ constexpr int kShapes[][2] = {{14, 2}, {6, 4}, {8, 3}, {4, 4}, {16, 1}, {2, 8}, 
 
 int64_t depth_of(const ConvShape& s) { return s.taps() * s.in_channels; }
 
-// Whether the values that an output reads are adjacent, in whole vectors, and fit a chunk.
+// Returns whether the values that an output reads are adjacent, in whole vectors, and fit a chunk.
 bool is_direct(const ConvShape& s) {
   const auto inside = [&](int axis) {
     return s.pad[axis] == 0 && (s.out[axis] - 1) * s.stride[axis] < s.in[axis];
@@ -42,8 +42,9 @@ int64_t runs_of(const TileProblem& problem) {
   return is_direct(s) ? 0 : is_merged(problem) ? s.kernel[1] : s.taps();
 }
 
-// Whether converting the values takes longer than the products save, in cycles of a core for one pixel:
-// fitted to the layers of two networks on a Zen 5, where both products take half a cycle for a vector.
+// Returns whether converting the values takes longer than the products save. The costs are cycles
+// of a core for one pixel, fitted to the layers of two networks on a Zen 5, where both products
+// take half a cycle for a vector.
 bool conversions_cost_more(const TileProblem& problem) {
   constexpr double kPixel = 26, kRun = 15;
   const ConvShape& s = problem.shape;
@@ -58,7 +59,7 @@ UnitShares shares_of(const ConvShape& s, const Point& point, const DeviceTraits&
                      traits);
 }
 
-// In cycles of a core: products or loads, conversions, tails; and the way of the weights.
+// Estimates cycles of a core: products or loads, conversions, tails, and the way of the weights.
 double cost(const TileProblem& problem, const Point& p, const DeviceTraits& traits) {
   constexpr double kConvert = 3, kRun = 15, kTail = 8;
   constexpr int64_t kCore = 1 << 20;  // bytes that a core's cache keeps
@@ -81,7 +82,7 @@ double cost(const TileProblem& problem, const Point& p, const DeviceTraits& trai
   return work * std::ceil(static_cast<double>(shares.works) / cores);
 }
 
-// To the nearest value, to the even one of two.
+// Rounds to the nearest value, and to the even one of two.
 uint16_t as_bf16(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   return static_cast<uint16_t>(

@@ -50,8 +50,8 @@ std::vector<TuningPoint> points(const OpDesc& desc, const DeviceTraits& traits,
                                 std::initializer_list<int> group_sizes) {
   const ConvShape shape = convolution_problem(desc).shape;
   const int64_t channels = shape.groups;
-  // Where Intel's GPUs have registers for 32 sums (tests/kernels/ocloc): in narrow kernels of halves
-  // or bytes, if these are stored as they came. Wide kernels have columns of four pixels at most.
+  // Intel's GPUs have registers for 32 sums (tests/kernels/ocloc) only in narrow kernels of halves
+  // or bytes that are stored as they came. Wide kernels have columns of four pixels at most.
   const size_t size = size_of(desc.inputs[0].type);
   const bool small = size < 4 && size == size_of(desc.outputs[0].type) && shape.kernel[2] <= 3;
   std::vector<TuningPoint> space;

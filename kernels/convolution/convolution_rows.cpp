@@ -121,7 +121,7 @@ double cost_of(const OpDesc& desc, const TileProblem& problem, const Point& p,
   const double units = std::max(traits.compute_units, 1u);
   const int64_t tiles_w = ceil_div(s.out[2], p.wide);
   const auto groups = static_cast<double>(s.batch * ceil_div(s.out[1], p.lines) * tiles_w);
-  // Of a warp.
+  // These are the copies of a warp.
   const auto copies =
       static_cast<double>(ceil_div(copied.rows * copied.pitch / copied.unit, 32 * p.lines));
   const double tiles =

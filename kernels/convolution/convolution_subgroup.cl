@@ -140,9 +140,9 @@
     REPEAT(VECTORS, READ_VECTOR)                                                  \
     ROW(0) ROW(1) ROW(2) ROW(3)                                                   \
   }
-// Of the first n elements of a step. Without a loop, which Intel's compiler may leave one, with
-// broadcasts from lanes that it does not know. On a CPU only tests run it, whose compiler takes
-// seconds for the long code.
+// These add up the first n elements of a step. They are written without a loop, which Intel's
+// compiler may leave one, with broadcasts from lanes that it does not know. On a CPU only tests run
+// them, and its compiler takes seconds for the long code.
 #ifdef ON_CPU
 #define PART(n) \
   for (int from = 0; from < (n); from += 4) FOUR(from)
@@ -277,7 +277,7 @@ KERNEL(IN(IN_T, in), IN(W_T, weights), ZEROS START_SUMS OUT(T, out), const FN(Ar
   const int group = BLOCK_NUMBER / a.blocks;
   const int lane_c = (BLOCK_NUMBER - group * a.blocks) * BLOCK + lane;
   __global const IN_T* const start = AT(in) + group * a.in_channels;
-  // Where its weights begin.
+  // The weights of this work-group's block of channels begin here.
   const int block = BLOCK_NUMBER * WEIGHTS(a.depth) + WEIGHTS_OF_LANE;
 #if !POINTWISE && !BLOCKS_2D && !GATHERED
 #include "kernels/common/tile_start.cl"
@@ -415,7 +415,8 @@ KERNEL(IN(IN_T, in), IN(W_T, weights), ZEROS START_SUMS OUT(T, out), const FN(Ar
 #if MATRIX
     REPEAT(TILE_P, END)
 #elif BYTES
-// At the end: of sums that begin with one value, Intel's compiler makes copies in the loop.
+// START is added at the end: if sums begin with one value, Intel's compiler makes copies in the
+// loop.
 #define END_(p, k) acc##p##_##k += START(k);
 #define END(p) REPEAT_WITH(VECTORS, p, END_)
     REPEAT(TILE_P, END)

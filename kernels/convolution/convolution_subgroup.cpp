@@ -182,7 +182,7 @@ SubgroupCycles cycles(const OpDesc& desc, const TileProblem& problem, const Poin
   const double tiles = static_cast<double>(ceil_div(s.pixels(), p.tile_p));
   const double threads = static_cast<double>(s.groups * p.blocks(s)) * tiles * p.slices;
   const double depth = static_cast<double>(runs.count * runs.padded()) / p.slices;
-  // Of one input element.
+  // The counts below are those of one input element.
   const double sums = wide * tile_p * p.vectors;
   const double conversions =
       (size == 2 ? wide * tile_p / lanes : 0) + (p.weight == 2 ? wide * p.vectors : 0);

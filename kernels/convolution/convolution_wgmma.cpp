@@ -45,8 +45,8 @@ struct Point {
              {"BUFFERS", buffers},
              {"SLICES", slices}}};
   }
-  // Whether a step's products run on while the next step's begin: its tiles are then filled a step
-  // later, for which fewer stages are too few.
+  // True where a step's products run on while the next step's begin. Its tiles are then filled a
+  // step later, for which fewer stages are too few.
   bool late() const { return stages >= 4; }
   int64_t pixels() const { return int64_t{64} * warpgroups; }
   int items() const { return 128 * warpgroups * slices; }
@@ -69,12 +69,12 @@ struct Places {
   int64_t wide, high;
   explicit Places(const ConvShape& s) : wide(s.out[2] + s.pad[2]), high(s.out[1] + s.pad[1]) {}
   int64_t of(const ConvShape& s) const { return s.batch * high * wide; }
-  // That a tile reads, in whole swizzles.
+  // Counts what a tile reads, rounded up to whole swizzles.
   int64_t read_by(const ConvShape& s, const Point& p) const {
     return ceil_div(p.pixels() + 2 * (s.pad[1] * wide + s.pad[2]), 8) * 8;
   }
 };
-// Whether convolution_wgmma_taps.cl computes it, in parts of so many channels.
+// Returns whether convolution_wgmma_taps.cl can compute the layer in parts of so many channels.
 bool taps_can_share(const ConvShape& s, int64_t part) {
   const auto same = [&](int d) {
     return s.stride[d] == 1 && s.dilation[d] == 1 && s.out[d] == s.in[d] &&
@@ -111,7 +111,7 @@ double cost_of(const OpDesc& desc, const ConvShape& s, const Point& p, const Dev
   const auto tiles = static_cast<double>(ceil_div(tiled_pixels(s, p), p.pixels()) *
                                          ceil_div(s.out_channels, p.columns));
   const auto pixels = static_cast<double>(p.pixels());
-  // Of a compute unit at the same time: registers and local memory bound them.
+  // A compute unit has so many work-groups at the same time: registers and local memory bound them.
   const auto registers =
       static_cast<double>(p.items() * 8 * ceil_div(p.columns / 2 + (p.buffers > 0 ? 52 : 46), 8));
   const auto shared = static_cast<double>(shared_bytes(s, p) + 1024);

@@ -91,7 +91,7 @@ constexpr int64_t kAllRegisterBytes = 128 * 64;  // of a thread
 
 bool fits_registers(const Point& p, const OpDesc& desc, const TileProblem& problem) {
   if (p.pixels == 1) return register_bytes(p, desc, problem) <= kAllRegisterBytes;
-  // By counting: sums, each a register.
+  // The sums decide, each of which is a register.
   const bool bytes = takes_bytes(desc);
   const bool half = (bytes && !walk_pixels(desc, problem).row) || count_operands(desc) > 1;
   // The sums of slices, or an operand beside four blocks of each pixel, are too many.
@@ -157,7 +157,7 @@ SubgroupCycles cycles(const OpDesc& desc, const TileProblem& problem, const Poin
   const double tile_p = p.tile_p;
   const auto threads =
       static_cast<double>(s.groups * p.blocks(s) * p.slices) * static_cast<double>(p.tiles(s));
-  // Of a row of the pixels.
+  // Each row of the pixels takes these steps.
   const double steps = static_cast<double>(runs.count * runs.padded()) / (kLanes * p.slices);
   const double weights = 4.0 * kWords * kLanes * p.vectors;  // bytes
   const double products = kProduct * tile_p * p.vectors;

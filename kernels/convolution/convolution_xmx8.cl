@@ -180,7 +180,7 @@ KERNEL(IN(IN_T, in), IN(int, weights), ZEROS START_SUMS OUT(T, out), const FN(Ar
     REPEAT(TILE_P, IN_ROW)
 #if MERGED
     const int runs = 1, run = a.kw * a.in_channels;
-    // Whether the input has all words of all lanes' runs.
+    // True where the input has all words of all lanes' runs.
     const int past = a.iw - (TILE_P - 1) * a.sw - a.kw + 1;
     const bool whole = sub_group_all((ix >= 0) & (ix < past));
 #else

@@ -44,9 +44,10 @@ Point point_for(const OpDesc& desc, const TileProblem& problem, Point point) {
   return point;
 }
 
-// Whether the sums and the columns of a step leave enough of a thread's 128 registers for rows,
-// addresses, positions of pixels that are no long row, words of merged runs, and the activations of a
-// tail. Others spill (tests/kernels/ocloc), also where the sums of slices are added for two pixels.
+// Returns whether the sums and the columns of a step leave enough of a thread's 128 registers for
+// rows, addresses, positions of pixels that are no long row, words of merged runs, and the
+// activations of a tail. Other points spill (tests/kernels/ocloc), also where the sums of slices
+// are added for two pixels.
 bool fits_registers(const Point& p, const OpDesc& desc, const TileProblem& problem) {
   if (p.slices > 1 && p.tile_p > 1) return false;
   const bool merged = runs_of(desc, problem).merged, row = walk_pixels(desc, problem).row;
@@ -101,7 +102,7 @@ SubgroupCycles cycles(const OpDesc& desc, const TileProblem& problem, const Poin
   const bool row = walk_pixels(desc, problem).row;
   const auto threads = static_cast<double>(s.groups * p.blocks(s) * p.slices *
                                            ceil_div(p.tiles(s), int64_t{kLanes}));
-  // Of 32 bytes of the pixels.
+  // Each 32 bytes of the pixels are a step.
   const double steps = static_cast<double>(runs.count * runs.padded()) / (kWords * p.slices);
   const double products = kProduct * tile_p * vectors;
   const double sends = kSend * kMessages * (tile_p + vectors);

@@ -104,8 +104,8 @@ bool is_depthwise(const ConvShape& s) {
   return s.in_channels == 1 && s.out_channels == 1 && s.groups > 1;
 }
 
-// With a tail, which processes whole vectors, a vector of channels stays within its group.
-// Depthwise, a work-item reads as many input channels as it writes.
+// A tail processes whole vectors, so that a vector of channels must stay within its group. A
+// depthwise work-item reads as many input channels as it writes.
 bool fits(const OpDesc& desc, const ConvShape& s, int vector) {
   return is_depthwise(s) ? s.groups % vector == 0 : fits_groups(desc, s, vector);
 }

@@ -91,7 +91,7 @@ void set_lists(KernelSpec& spec, int64_t groups, const DeviceTraits& traits,
   const bool is_short = listed > 0 && short_bytes(local, room) <= space_bytes(traits, local);
   spec.defines.emplace_back("SHORT", std::to_string(is_short ? room : 0));
   spec.defines.emplace_back("WORDS", std::to_string(words));
-  // As FN(List) in common/boxes.cl.
+  // The shared memory is laid out as FN(List) in common/boxes.cl expects it.
   spec.shared = (space_bytes(traits, local) + 4 * (4 + words) + 15) / 16 * 16;
   spec.local = {local, 1, 1};
   spec.global = {static_cast<size_t>(groups) * local, 1, 1};

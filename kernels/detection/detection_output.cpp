@@ -293,7 +293,8 @@ class Image {
     for (const auto& list : kept) kept_.insert(kept_.end(), list.begin(), list.end());
   }
 
-  // As in MXNet: each prior counts for its best class only, and all classes share top_k.
+  // Suppresses as MXNet does: each prior counts for its best class only, and all classes share
+  // top_k.
   void suppress_together() {
     std::vector<Candidate> list;
     for (int64_t p = 0; p < count_; ++p) {
@@ -390,13 +391,13 @@ std::string reject(const OpDesc& desc, const DeviceTraits& traits) {
   return reject_lists(desc, traits, desc.own_inputs, s.priors, Lists(s, images).memory);
 }
 
-// Whether the one launch of a list can write the output.
+// Returns whether the one launch of a list can write the output.
 bool is_single(const Settings& s, int64_t images) {
   const bool has_background = s.background >= 0 && s.background < s.classes;
   return images == 1 && !s.decrease_label && s.classes == 2 && has_background;
 }
 
-// Whether boxes, priors and variances can be read as aligned vectors of four numbers.
+// Returns whether boxes, priors and variances can be read as aligned vectors of four numbers.
 bool is_aligned(const OpDesc& desc, const Settings& s) {
   const auto fits = [&](size_t input) {
     const TensorDesc& in = desc.inputs[input];

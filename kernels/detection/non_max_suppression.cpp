@@ -40,7 +40,7 @@ struct Candidate {
   size_t checked = 0;  // number of the selected boxes with which it has been compared
 };
 
-// In order of score; equal scores in order of image, class and box.
+// Orders by score; equal scores by image, class and box.
 bool is_better(const Candidate& a, const Candidate& b) {
   if (a.score != b.score) return a.score > b.score;
   if (a.image != b.image) return a.image < b.image;

@@ -24,7 +24,7 @@ struct Operand {
   TensorDesc view;   // broadcast to the output's shape
   Tensor constant;   // or empty
   size_t input = 0;  // of the OpDesc
-  // For a quantised operand of the tail: its bytes represent scale[0] * byte + scale[1].
+  // The scale of a quantised operand of the tail: its bytes represent scale[0] * byte + scale[1].
   std::optional<std::array<float, 2>> scale{};
 };
 
@@ -178,7 +178,8 @@ Program make_program(const OpDesc& desc) {
   return program;
 }
 
-// Whether all vectors of the innermost loop are aligned to their size. CPUs load others as fast.
+// Returns whether all vectors of the innermost loop are aligned to their size. CPUs load others as
+// fast.
 bool aligned(const Program& program, const OpDesc& desc, const DeviceTraits& traits, int vector) {
   if (traits.is_cpu || desc.outputs[0].offset % vector != 0) return false;
   const auto fits = [&](const auto& step) {

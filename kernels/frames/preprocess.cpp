@@ -155,7 +155,7 @@ Fit fit(const Frame& frame, const FrameTransform& transform, int width, int heig
   return {from, to, width, height, mirror_columns, mirror_rows};
 }
 
-// From Y'CbCr to RGB in integers. Coefficients: Y; V to R; U to B; U to G; V to G.
+// Coefficients that turn Y'CbCr into RGB in integers: Y; V to R; U to B; U to G; V to G.
 struct ColorMatrix {
   std::array<int, 5> coefficient{};
   int black = 0, middle = 0, fraction_bits = 0;  // of exact colours
@@ -182,7 +182,7 @@ ColorMatrix color_matrix(const Frame& frame, int depth, ColorArithmetic arithmet
           fraction_bits};
 }
 
-// From 8-bit R, G, B to the network's channels: combines colour order, mean and scale.
+// Turns 8-bit R, G, B into the network's channels: combines colour order, mean and scale.
 struct Mixing {
   std::array<float, 9> weight{};
   std::array<float, 3> bias{}, pad{};
@@ -225,8 +225,7 @@ int checked(int64_t value, const char* what) {
   return static_cast<int>(value);
 }
 
-// For position i of the resized axis: the two source positions and their weights in units of
-// 1/2048.
+// The two source positions of position i of the resized axis, and their weights in units of 1/2048.
 struct Tap {
   int first, second, weight_first, weight_second;
 };

@@ -230,7 +230,7 @@ Product resolve_constant(const OpDesc& desc) {
                  TensorDesc::row_major(desc.inputs[1].type, desc.inputs[1].shape));
 }
 
-// As reject_weights(), but sums of bytes have integers as weights.
+// Does what reject_weights() does, but takes integers as weights for sums of bytes.
 std::string reject_weights_of_any(const OpDesc& desc) {
   const Product p = resolve_constant(desc);
   return takes_bytes(desc) ? reject_shared_weights(desc, p) : reject_weights(desc, p);

@@ -7,7 +7,7 @@ namespace clinfer {
 
 namespace {
 
-// In row-major order.
+// Lists the positions of all non-zero elements in row-major order.
 std::vector<int64_t> positions(const Tensor& in) {
   std::vector<int64_t> found;
   with_number(in.type(), [&](auto zero) {

@@ -24,8 +24,8 @@ std::vector<ValueInfo> infer_bucketize(const ShapeContext& context) {
   return {{index_type(context.attributes, "output_type"), context.inputs[0].shape, {}}};
 }
 
-// For each value: the number of elements of its row that are below it, or not above it. Doubles
-// hold both types of numbers; integers above 2^53 lose their last bits.
+// Counts for each value the elements of its row that are below it, or not above it. Doubles hold
+// both types of numbers; integers above 2^53 lose their last bits.
 void insert_positions(const Tensor& sorted, const Tensor& values, bool after_equals, Tensor& out) {
   const auto numbers = [](const Tensor& tensor) {
     if (is_float(tensor.type())) {

@@ -33,7 +33,7 @@ std::vector<CopyDim> merged(std::vector<CopyDim> dims) {
   return result;
 }
 
-// As value_type(), but for booleans, of which each byte but 0 means the same.
+// Names the type as value_type() does, but for booleans, of which each byte but 0 means the same.
 static std::string converted_type(ElementType type) {
   return type == ElementType::boolean ? "" : value_type(type);
 }

@@ -180,8 +180,8 @@ double work_of_step(const Settings& s, int64_t in) {
   return static_cast<double>(s.gates() * s.hidden * (in + s.hidden));
 }
 
-// As WorkLimit::for_ranges(); where there is one sequence, the rows of its weights are shared among
-// threads.
+// Works as WorkLimit::for_ranges() does. Where there is one sequence, the rows of its weights are
+// shared among threads.
 template <typename F>
 void for_independent(int64_t sequences, double each, const F& f) {
   if (sequences == 1)
@@ -437,8 +437,8 @@ TuningPoint heuristic_of_steps(const OpDesc& desc, const DeviceTraits& traits) {
   });
 }
 
-// Where the numbers of the packed weights lie. Units are padded to whole vectors; a block has
-// VECTOR rows on a CPU, else there is one of all rows.
+// The layout of the packed weights. Units are padded to whole vectors; a block has VECTOR rows on a
+// CPU, else there is one of all rows.
 struct Packing {
   int64_t directions, in, hidden, padded, gates, bias_rows, block;
   int64_t rows() const { return gates * padded; }  // of a direction

@@ -235,7 +235,7 @@ TuningPoint point_of(int vector, int along, int group) {
   return {{{"V", vector}, {"ALONG", along}, {"GROUP", group}}};
 }
 
-// Whether all vectors that are read are aligned to their size. CPUs load others as fast.
+// Returns whether all vectors that are read are aligned to their size. CPUs load others as fast.
 bool aligned(const OpDesc& desc, const DeviceTraits& traits, int vector, bool along) {
   const Walk walk = walk_of(desc);
   const auto fits = [vector](const CopyDim& dim) { return dim.from % vector == 0; };

@@ -193,7 +193,7 @@ TuningPoint heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   return cheapest(space(desc, traits), cost);
 }
 
-// Whether all vectors along the axis lie at multiples of their size in the input.
+// Returns whether all vectors along the axis lie at multiples of their size in the input.
 bool reads_aligned(const OpDesc& desc, const Rows& rows, int64_t vector) {
   const auto fits = [&](int64_t elements) { return elements % vector == 0; };
   return rows.axis.from == 1 && fits(rows.axis.size) && fits(desc.inputs[0].offset) &&

@@ -60,7 +60,7 @@ int64_t placed(int64_t i, int64_t size, const Sampling& s) {
   return i < size ? i : (s.align_corners ? period : period - 1) - i;
 }
 
-// For one coordinate: the pixels around it and their weights.
+// The pixels around one coordinate, and their weights.
 struct Taps {
   std::array<int64_t, 4> at;
   std::array<float, 4> share;

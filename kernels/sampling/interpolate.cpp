@@ -112,7 +112,7 @@ struct Axis {
   float scale = 1;
 };
 
-// For each output position o: a weighted sum of `taps` input positions from start[o] on, with the
+// Makes each output position o a weighted sum of `taps` input positions from start[o] on, with the
 // weights from weight[o * taps] on.
 struct Table {
   int64_t taps = 1;
@@ -638,7 +638,7 @@ KernelPlan general_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoi
   const TensorDesc &in = desc.inputs[0], &out = desc.outputs[0];
   const size_t rank = in.shape.size();
   const std::vector<Table> tables = tables_of(desc);
-  // From the innermost in the output's memory to the outermost.
+  // The order goes from the innermost dimension in the output's memory to the outermost.
   std::vector<size_t> order;
   for (size_t d = rank; d-- > 0;) order.push_back(d);
   std::stable_sort(order.begin(), order.end(),
@@ -698,8 +698,8 @@ bool resizes_nothing(const ShapeContext& context) {
          infer_shapes(context)[0].shape == from;
 }
 
-// For [N, H, W, C], TensorFlow's layout: transposes to [N, C, H, W] and back. Both are views of the
-// same memory, and make dimension 1 the channels, as the kernels require.
+// Expands a resize of [N, H, W, C], TensorFlow's layout, into transposes to [N, C, H, W] and back.
+// Both are views of the same memory, and make dimension 1 the channels, as the kernels require.
 void expand_channels_last(Expansion& x) {
   const ShapeContext& context = x.context();
   const int opset = context.opset;

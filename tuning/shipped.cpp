@@ -30,7 +30,7 @@ class ShippedFile {
     return records_;
   }
 
-  // Whether it has records of the device or kind.
+  // Returns whether there are records of the device or kind.
   bool mentions(const std::string& device) {
     const std::lock_guard lock(mutex_);
     const auto [found, is_new] = mentioned_.try_emplace(device);
@@ -55,7 +55,8 @@ std::list<ShippedFile>& files() {
   return all;
 }
 
-// Whether a record says which kernel of bytes is best on processors of the kind without AMX.
+// Returns whether a record says which kernel of bytes is best on processors of the kind without
+// AMX.
 bool measured_without_amx(const TuningRecord& record, const DeviceTraits& traits) {
   return traits.matrix == MatrixUnit::amx &&
          (record.family == "conv_int8" || record.family == "fc_int8");

@@ -161,7 +161,7 @@ class Search {
     return rest;
   }
 
-  // From the best to neighbours of it that are better.
+  // Goes from the best point to neighbours of it that are better.
   void climb() {
     for (size_t before = SIZE_MAX; go_on() && result_.tried != before;) {
       before = result_.tried;

@@ -211,7 +211,7 @@ size_t count_records(JsonNode* node) {
   return count;
 }
 
-// Whether a kernel of this engine has that name.
+// Returns whether a kernel of this engine has that name.
 bool is_own_family(const std::string& name) {
   return std::any_of(op_registry().begin(), op_registry().end(), [&](const OpDef& op) {
     return std::any_of(op.families.begin(), op.families.end(),

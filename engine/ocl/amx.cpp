@@ -1,4 +1,4 @@
-// Whether the processor, the system and this process have AMX.
+// Finds out whether the processor, the system and this process have AMX.
 #include "engine/ocl/amx.h"
 
 #if defined(__x86_64__) && defined(__linux__)

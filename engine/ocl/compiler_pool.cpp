@@ -37,7 +37,7 @@ Pools& pools() {
 
 constexpr unsigned kMostProcesses = 16;
 
-// How many processes are worth having. None for oclgrind, which is to see everything.
+// Returns how many processes are worth having: none for oclgrind, which is to see everything.
 unsigned worth_having(const Context& context) {
   const unsigned cores = available_processors();
   if (context.device.info.platform == "Oclgrind") return 0;

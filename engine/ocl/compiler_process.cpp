@@ -25,8 +25,8 @@ namespace {
 // processor within it.
 constexpr auto kPatience = std::chrono::seconds(10);
 constexpr int kLook = 500;  // ms
-// How long a process may take to end by itself: one that is stopped, and one that has closed its socket, whose way
-// of ending is of interest.
+// The time that a process may take to end by itself: one that is stopped, and one that has closed
+// its socket, whose way of ending is of interest.
 constexpr int kShortly = 20, kDying = 2000;  // ms
 // The longest programs take minutes.
 constexpr auto kLongest = std::chrono::minutes(15);

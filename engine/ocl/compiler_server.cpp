@@ -43,7 +43,7 @@ class AnyMemory {
   AnyMemory(const AnyMemory&) = delete;
   AnyMemory& operator=(const AnyMemory&) = delete;
   const cl::Buffer& buffer() const { return buffer_; }
-  // Where a tensor may begin, in elements: kernels also read backwards.
+  // Returns where a tensor may begin, in elements: kernels also read backwards.
   cl_int middle() const {
     constexpr size_t kMost = size_t{1} << 28;  // far from what an int counts
     constexpr size_t kLargest = 16;            // bytes of an element

@@ -226,7 +226,7 @@ Bf16 bf16_of_host([[maybe_unused]] unsigned vector_width) {
   return Bf16::none;
 }
 
-// Whether a small kernel compiles on the device.
+// Returns whether a small kernel compiles on the device.
 bool compiles(const cl::Context& context, const cl::Device& device, const char* source,
               const char* language = kLanguage) {
   try {
@@ -268,9 +268,9 @@ constexpr const char* kBarrierPtx =
     "  x[1] = y;\n"
     "}\n";
 
-// Whether the device has warpgroup matrix instructions, and its driver is one of those whose
-// assembler takes them with more than 48 KiB of local memory. Not tried out, since an assembler may
-// crash on what it refuses.
+// Returns whether the device has warpgroup matrix instructions, and its driver is one of those
+// whose assembler takes them with more than 48 KiB of local memory. It is not tried out, since an
+// assembler may crash on what it refuses.
 bool has_wgmma(const cl::Device& device) {
   constexpr cl_device_info kMajor = 0x4000, kMinor = 0x4001;  // CL_DEVICE_COMPUTE_CAPABILITY_*_NV
   cl_uint major = 0, minor = 0;
@@ -302,7 +302,8 @@ MatrixUnit xmx_of(const DeviceTraits& traits, const std::string& extensions,
     return MatrixUnit::none;
   const bool eight = (traits.sub_groups & 8) != 0;
   const std::string lanes = eight ? "8" : "16", row = eight ? "int8" : "short8";
-  // As the kernels call it: on eight lanes the first operand is weights, on sixteen pixels.
+  // The function is called as the kernels call it: on eight lanes the first operand is weights, on
+  // sixteen pixels.
   const std::string sums =
       eight ? "i8_u8_matrix_mad_k32(a, as_uint8(w[i])" : "u8_i8_matrix_mad_k32(as_ushort8(a), w[i]";
   const std::string program = "__attribute__((intel_reqd_sub_group_size(" + lanes +

@@ -8,7 +8,7 @@
 namespace clinfer::ocl {
 namespace {
 
-// How OpenCL names a kind of handle.
+// OpenCL's name of a kind of handle.
 struct Handle {
   MemoryHandle kind;
   const char* extension;
@@ -20,7 +20,7 @@ constexpr Handle kHandles[] = {{MemoryHandle::dmabuf, "cl_khr_external_memory_dm
                                {MemoryHandle::opaque, "cl_khr_external_memory_opaque_fd",
                                 CL_EXTERNAL_MEMORY_HANDLE_OPAQUE_FD_KHR, "exported memory"}};
 
-// In the place of a descriptor.
+// Values that stand in the place of a descriptor.
 constexpr int kApplications = -1;  // there is none: a buffer of the application
 constexpr int kGiven = -2;         // the driver has it
 
@@ -81,7 +81,7 @@ std::shared_ptr<ExternalMemory> MemorySharing::import(const cl::Context& context
                 std::string(handle.name) + " of " + std::to_string(bytes) +
                     " bytes cannot be shared with OpenCL (" + error_name(status) + ")");
   memory->buffer_ = cl::Buffer(buffer);
-  // Of an opaque handle the descriptor is the driver's from now on, which closes it.
+  // The descriptor of an opaque handle is the driver's from now on, which closes it.
   if (kind == MemoryHandle::opaque) memory->fd_ = kGiven;
   return memory;
 }

@@ -41,7 +41,7 @@ std::string problem_of(const std::string& folder, bool named_by_user) {
   return others.empty() ? no_execution_in(folder) : others;
 }
 
-// For the life of this process and its compilers.
+// Makes a folder for the life of this process and its compilers.
 std::string provide_unguessable(const std::vector<std::string>& parents) {
   static std::string folder;
   std::vector<std::string> fitting;

@@ -102,7 +102,7 @@ struct ProgramCache::State {
     return directory + "/" + hex(fnv1a(key)) + kSuffix;
   }
 
-  // Whether files of the folder may be read; one that is not there has none.
+  // Returns whether files of the folder may be read; a folder that is not there has none.
   bool may_read() {
     const std::lock_guard lock(mutex);
     if (!trusted) {

@@ -114,7 +114,7 @@ class Builder {
         answer.outcome == CompileAnswer::Outcome::limited)
       refuse(job, request.source, "(" + answer.text + ")");
     const bool made = !answer.binary.empty() && from_binary(job, answer.binary);
-    // In this process a kernel of the user's is not tried: it may do anything.
+    // A kernel of the user's is not tried in this process: it may do anything.
     if (answer.outcome == CompileAnswer::Outcome::built || job.instantiation.own)
       request.launches.clear();
     if (!made) build_here(job, request);
@@ -126,7 +126,7 @@ class Builder {
       store(job, key);
   }
 
-  // Whether a driver is compiling in this process.
+  // Returns whether a driver is compiling in this process.
   bool compiles_here() const { return here_ > 0; }
 
  private:
@@ -277,7 +277,7 @@ std::string with_function(const KernelSpec& spec, const std::string& function) {
   return source;
 }
 
-// Whether a kernel may be one that calls a function (kernels/outline.cl).
+// Returns whether a kernel may be one that calls a function (kernels/outline.cl).
 bool can_be_outlined(const KernelSpec& spec) {
   return !spec.own && spec.shared == 0 && spec.local == std::array<size_t, 3>{1, 1, 1} &&
          std::none_of(spec.arguments.begin(), spec.arguments.end(),

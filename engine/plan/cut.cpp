@@ -1,4 +1,4 @@
-// Whether and how launches are cut.
+// Decides whether and how launches are cut.
 #include "engine/plan/cut.h"
 
 #include <algorithm>
@@ -42,13 +42,13 @@ Cut cut_of(const KernelSpec& spec, double seconds, double longest) {
     }
   if (cut.groups < 2) return {};
   cut.most = std::max<size_t>((kMostItems - 1) / spec.local[cut.dimension], 1);
-  // At least two parts: between them a caller can cancel.
+  // There are at least two parts: between them a caller can cancel.
   const double share = std::min(kSecondsOfPart / seconds, 0.5) * static_cast<double>(cut.groups);
   cut.first = std::clamp<size_t>(static_cast<size_t>(share), 1, cut.most);
   return cut;
 }
 
-// In its own macro a name is the function's: macros do not expand in themselves.
+// A name is the function's inside of its own macro: macros do not expand in themselves.
 KernelSpec can_be_cut(KernelSpec spec) {
   const auto by_dimension = [](const auto& value) {
     return "((d) == 0 ? " + std::to_string(value(0)) + " : (d) == 1 ? " + std::to_string(value(1)) +

@@ -93,7 +93,7 @@ class LoopPlanner {
     return argument;
   }
 
-  // Where the body's own plan has a region.
+  // Returns the argument for a region of the body's own plan.
   Argument in_workspace(const Region& region) const {
     const size_t begin = region.memory == Memory::stream ? 0 : inside_.stream_bytes;
     return workspace(static_cast<int64_t>(begin + region.offset));
@@ -167,7 +167,7 @@ class LoopPlanner {
     }
   }
 
-  // Where the body reads a parameter of its own.
+  // Returns where the body reads a parameter of its own.
   Moving place_of_input(const Body::Port& port, const TensorDesc& desc) const {
     for (const Body::BackEdge& edge : body_.back_edges)
       if (edge.parameter == port.inner) return state(edge, port, desc);
@@ -257,7 +257,7 @@ class LoopPlanner {
     for (size_t l = 0; l < step.kernels.launches.size(); ++l) step_.cuts.push_back(step.cut(l));
   }
 
-  // Of iterations that take so long each.
+  // Counts the iterations of the first part, if one takes so many seconds.
   int64_t first_part(double seconds) const {
     constexpr double kMostLaunches = 128;
     const double launches = std::max(static_cast<double>(step_.kernels.launches.size()), 1.0);

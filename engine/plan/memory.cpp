@@ -1,4 +1,5 @@
-// Where tensors lie: lifetimes of all storage roots, then offsets by best fit, largest first.
+// Decides where tensors lie: lifetimes of all storage roots, then offsets by best fit, largest
+// first.
 #include <algorithm>
 #include <bit>
 #include <map>

@@ -69,8 +69,8 @@ void choose_kernels(Plan& plan, const DeviceTraits& traits, const KernelChooser&
 
 namespace {
 
-// Whether no device operation reads the node's outputs. A kernel may fill up the rows after those
-// it found; the host trims them.
+// Returns whether no device operation reads the node's outputs. A kernel may fill up the rows after
+// those it found; the host trims them.
 bool leaves_device(const Graph& graph, Node* node) {
   for (size_t port = 0; port < node->outputs.size(); ++port)
     for (const Node* user : graph.users({node, static_cast<int>(port)}))

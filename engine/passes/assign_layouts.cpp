@@ -285,9 +285,9 @@ class Layouts {
     }
   }
 
-  // Whether a concat is a result, and all of its inputs but one can be written at once into rows of
-  // the type that leaves the device. Copying the other one into these is less than copying the whole
-  // result in the end.
+  // Returns whether a concat is a result, and all of its inputs but one can be written at once into
+  // rows of the type that leaves the device. Copying the other one into these is less than copying
+  // the whole result in the end.
   bool goes_out_in_rows(const Node& node) {
     if (!node.is("Concat") || node.inputs.size() < 2) return false;
     for (const Node* user : graph_.users(&node))
@@ -299,7 +299,7 @@ class Layouts {
     return copied <= 1;
   }
 
-  // Whether what computes the input for one concat alone can store it as f32.
+  // Returns whether what computes the input for one concat alone can store it as f32.
   bool widens(const Edge& input) {
     NodeOutput& part = input.node->outputs[input.port];
     if (!input.node->def->converts || input.node->outputs.size() != 1 ||
@@ -323,7 +323,7 @@ class Layouts {
     output.desc = TensorDesc::row_major(output.type, output.shape);
   }
 
-  // Whether a result of this type and size is converted to f32 on the device.
+  // Returns whether a result of this type and size is converted to f32 on the device.
   bool is_widened(const NodeOutput& output) const {
     constexpr int64_t kSmall = 4096;  // elements the host converts at once
     return output.type == ElementType::f16 && count(output.shape) > kSmall &&
@@ -344,8 +344,8 @@ class Layouts {
                  : dense(rule, output.type, output.shape);
   }
 
-  // Whether the memory of `edge` may be moved into another tensor's: it is the plain output of a
-  // device operation.
+  // Returns whether the memory of `edge` may be moved into another tensor's: it is the plain output
+  // of a device operation.
   bool placeable(const Edge& edge) const {
     const Node& node = *edge.node;
     if (node.outputs[edge.port].storage.node || !node.def || node.def->view ||
@@ -354,7 +354,7 @@ class Layouts {
     return node.is("Concat") || !node.def->families.empty();
   }
 
-  // Whether the producer's kernels (or the concat's own parts) can write the layout.
+  // Returns whether the producer's kernels (or the concat's own parts) can write the layout.
   bool writable(const Edge& edge, const TensorDesc& desc) const {
     if (edge.node->is("Concat")) return true;
     const TensorDesc kept = desc_of(edge);

@@ -72,13 +72,14 @@ class CellLoop {
     return nullptr;
   }
 
-  // Which output of the cell a result of the body is; none: no one.
+  // Returns which output of the cell a result of the body is, if it is one.
   std::optional<int> output_of(size_t result) const {
     const Edge from = before_reshapes(inside_.results[result]->inputs[0]);
     return from.node == cell_ ? std::optional(from.port) : std::nullopt;
   }
 
-  // Whether the cell's state begins with an input of the loop, and goes on with its own output.
+  // Returns whether the cell's state begins with an input of the loop, and goes on with its own
+  // output.
   bool is_state(size_t s) const {
     const Body::Port* const first = port_of(before_reshapes(cell_->inputs[1 + s]));
     if (!first || first->sliced) return false;
@@ -101,7 +102,7 @@ class CellLoop {
     return true;
   }
 
-  // Whether outputs are all steps' first state, in the order of the input, and last states.
+  // Returns whether outputs are all steps' first state, in the order of the input, and last states.
   bool gives_only_states(const Body::Port& steps) const {
     for (const Body::Port& port : body_.outputs) {
       const auto output = output_of(port.inner);

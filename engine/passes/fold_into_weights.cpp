@@ -12,7 +12,7 @@ namespace clinfer {
 
 namespace {
 
-// Where channels lie in a producer's output and in its weights.
+// The places of the channels in a producer's output and in its weights.
 struct Weighted {
   const Tensor* weights = nullptr;
   size_t output_rank = 0;

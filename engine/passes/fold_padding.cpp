@@ -69,7 +69,7 @@ bool never_negative(const Edge& edge) {
          (node.is("Clamp") && node.attributes.get_float("min") >= 0);
 }
 
-// Whether the last window of a pooling without pads reaches beyond its input.
+// Returns whether the last window of a pooling without pads reaches beyond its input.
 bool reaches_beyond(const Node& pooling, const Shape& kernel) {
   const Shape strides = pooling.attributes.get_ints("strides", Shape(kernel.size(), 1)),
               &in = pooling.inputs[0].node->shape(pooling.inputs[0].port);

@@ -157,7 +157,7 @@ class Shuffles {
                                 Insertion(graph_, constant.node).constant(constant.value));
   }
 
-  // Where each channel of the data is found among those that a Gather gives, if it gives them all.
+  // Finds each channel of the data among those that a Gather gives, if it gives them all.
   static std::optional<Order> order_after(const Node& gather) {
     const Tensor* indices = constant_value(gather.inputs[1]);
     const Tensor* axis = constant_value(gather.inputs[2]);

@@ -13,7 +13,7 @@ namespace clinfer {
 
 namespace {
 
-// Where a channel of the convolution's input comes from: a channel and a pixel of each block.
+// The origin of a channel of the convolution's input: a channel and a pixel of each block.
 struct Place {
   int64_t channel, y, x;
 };

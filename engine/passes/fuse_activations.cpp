@@ -16,12 +16,12 @@ namespace clinfer {
 namespace {
 
 constexpr size_t kMostOperations = 16;  // of one activation
-// As a share of max(1, |y|): above the rounding of constants to f16 (1/6 is off by 2.4e-4), and far
-// below the differences between activations.
+// The tolerance is a share of max(1, |y|): above the rounding of constants to f16 (1/6 is off by
+// 2.4e-4), and far below the differences between activations.
 constexpr float kTolerance = 3e-4f;
 constexpr int kProbesPerUnit = 8, kReach = 10;  // x = -10 ... 10, with all kinks of activations
 constexpr float kFarthest = 1e30f;
-// From here on, and at 0, an activation that gives 0 gives it exactly: a small number added to it
+// An activation that gives 0 gives it exactly from here on, and at 0: a small number added to it
 // keeps a later quotient or logarithm finite.
 constexpr float kSaturated = 50, kLeast = 1e-16f;
 

@@ -104,8 +104,8 @@ std::optional<Scores> scores_of(const Graph& graph, const Edge& edge, Scores fou
   return {};
 }
 
-// For each dimension of `batch` the first and the end of those of `fine` that it consists of; none where
-// these divide it otherwise.
+// Returns for each dimension of `batch` the first and the end of those of `fine` that it consists
+// of; none where these divide it otherwise.
 std::optional<std::vector<std::pair<size_t, size_t>>> parts_of(const Shape& batch,
                                                                const Shape& fine) {
   std::vector<std::pair<size_t, size_t>> parts;
@@ -171,7 +171,7 @@ Edge turned(Insertion& add, const Edge& edge) {
   return add.op("Transpose", 1, {edge, add.ints(order)});
 }
 
-// With all digits that a float has.
+// Writes all digits that a float has.
 std::string text_of(float value) {
   char text[32];
   return {text, std::to_chars(text, text + sizeof text, value).ptr};
@@ -202,7 +202,8 @@ std::optional<Tensor> sum_of(const Tensor& a, const Tensor& b) {
   return outputs[0];
 }
 
-// Whether a constant bias hides from each query the keys after its own number, and does nothing else.
+// Returns whether a constant bias hides from each query the keys after its own number, and does
+// nothing else.
 bool is_causal(const Tensor& bias, int64_t queries, int64_t keys) {
   const Shape& shape = bias.shape();
   if (bias.elements() != queries * keys || shape.size() < 2 || shape[shape.size() - 2] != queries)
@@ -380,7 +381,7 @@ void fuse(Graph& graph, const PassContext& context, Found found) {
                            : 0;
   attributes["heads"] = std::to_string(heads);
   Edge made = add.op("Attention", 1, inputs, attributes);
-  // In rows: assign_layouts copies what kernels cannot read as it lies.
+  // The operands are described in rows: assign_layouts copies what kernels cannot read as it lies.
   OpDesc desc = describe(*made.node);
   for (TensorDesc& input : desc.inputs) input = TensorDesc::row_major(input.type, input.shape);
   if (accepting_families(*made.node->def, desc, context.traits).empty()) return;

@@ -29,7 +29,7 @@ std::optional<Mean> distribution(const Graph& graph, const Edge& edge) {
   return Mean{&node, checked_axis(node.attributes.get_int("axis", 1), rank, "axis"), nullptr};
 }
 
-// Whether the mean is over `axis`, by constants of which there is one for each element of it.
+// Keeps the mean if it is over `axis`, by constants of which there is one for each element of it.
 std::optional<Mean> with_numbers(std::optional<Mean> mean, size_t axis, const Edge& numbers) {
   if (!mean || mean->axis != axis) return {};
   mean->numbers = constant_value(numbers);
@@ -54,7 +54,7 @@ std::optional<Mean> by_convolution(const Graph& graph, const Node& node) {
   if (node.shape() != one || !is_all(node, "strides", 1) || !is_all(node, "pads_begin", 0) ||
       !is_all(node, "pads_end", 0))
     return {};
-  // Of a larger window there are more numbers than channels.
+  // A larger window has more numbers than channels.
   return with_numbers(mean, 1, node.inputs[1]);
 }
 

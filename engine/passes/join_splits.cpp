@@ -10,8 +10,8 @@ namespace clinfer {
 
 namespace {
 
-// How many inputs of the concat, from `first` on, are all parts of one split along the same axis; 0
-// where they are not.
+// Counts the inputs of the concat, from `first` on, that are all parts of one split along the same
+// axis; 0 where they are not.
 size_t joined_parts(const Node& concat, size_t first) {
   const Node* split = concat.inputs[first].node;
   if (!split->is("Split") && !split->is("VariadicSplit")) return 0;

@@ -15,7 +15,7 @@ size_t axis_of(const Body::Port& port, const Shape& shape) {
                                            : port.axis);
 }
 
-// Whether only dimensions of 1 come before the axis, so that parts are blocks already.
+// Returns whether only dimensions of 1 come before the axis, so that parts are blocks already.
 bool is_outermost(const Shape& shape, size_t axis) {
   return std::all_of(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(axis),
                      [](int64_t size) { return size == 1; });

@@ -43,7 +43,7 @@ bool only_moves(const Node& node) {
 
 bool splits(const Node& node) { return node.is("Split") || node.is("VariadicSplit"); }
 
-// Whether two nodes with a main_input() compute the same function.
+// Returns whether two nodes with a main_input() compute the same function.
 bool is_same_function(const Node& a, const Node& b) {
   if (a.type != b.type || a.opset != b.opset || a.attributes.all() != b.attributes.all() ||
       a.inputs.size() != b.inputs.size())
@@ -69,7 +69,7 @@ Edge apply(Graph& graph, Node& function, size_t main, const Edge& x) {
   return {add.copy(twin), 0};
 }
 
-// Whether a kernel of `producer` computes the function as well.
+// Returns whether a kernel of `producer` computes the function as well.
 bool accepts(const Node& producer, const Node& function, size_t main, const PassContext& context) {
   if (!producer.def || producer.def->families.empty() || producer.def->view ||
       producer.outputs.size() != 1)

@@ -10,7 +10,8 @@ namespace clinfer {
 
 namespace {
 
-// Whether the tensor comes out channels-last: of an operation on images, or of functions of such.
+// Returns whether the tensor comes out channels-last: of an operation on images, or of functions of
+// such.
 bool is_channels_last(Edge edge) {
   constexpr int kMostSteps = 16;
   for (int step = 0; step < kMostSteps; ++step) {

@@ -323,8 +323,8 @@ class Quantizer {
     graph_.replace_uses({node, 0}, scaled);
   }
 
-  // From the last one on: a Dequantize gives way to the floats where nothing computes with its
-  // bytes.
+  // Goes through the nodes from the last one on: a Dequantize gives way to the floats where nothing
+  // computes with its bytes.
   void keep_unused_bytes_as_floats() {
     const std::vector<Node*> nodes = nodes_of(graph_);
     std::map<Output, size_t> uses;  // of each output, those by a Dequantize left out

@@ -52,7 +52,7 @@ bool has_constant_weights(const Node& node) {
          node.inputs.size() == 2 && constant_value(node.inputs[1]);
 }
 
-// Whether a factor per channel of `edge` can be folded into earlier weights.
+// Returns whether a factor per channel of `edge` can be folded into earlier weights.
 bool weights_in_front(const Graph& graph, Edge edge) {
   while (graph.only_user(edge)) {
     const Node& node = *edge.node;
@@ -64,7 +64,7 @@ bool weights_in_front(const Graph& graph, Edge edge) {
   return false;
 }
 
-// Whether all readers of `edge` are convolutions of it.
+// Returns whether all readers of `edge` are convolutions of it.
 bool only_convolutions_read(const Graph& graph, const Edge& edge) {
   const std::vector<Node*> users = graph.users(edge);
   return !users.empty() && std::all_of(users.begin(), users.end(), [&](const Node* user) {

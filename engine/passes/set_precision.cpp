@@ -48,10 +48,11 @@ constexpr int64_t kFewChannels = 32;
 // A map of a quarter of the picture's pixels has half its width and height.
 constexpr int64_t kLeastShare = 4;
 
-// Whether an output is a probability for each pixel that a convolution sums up from few channels,
-// as text detectors for small devices have it. Between text and ground such a map is as steep as
-// training made it, so that the roundings of all layers, few of which average out, are seen in it:
-// up to 0.03 where one layer alone moves nothing by more than half a unit in the last place.
+// Returns whether an output is a probability for each pixel that a convolution sums up from few
+// channels, as text detectors for small devices have it. Between text and ground such a map is as
+// steep as training made it, so that the roundings of all layers, few of which average out, are
+// seen in it: up to 0.03 where one layer alone moves nothing by more than half a unit in the last
+// place.
 bool is_narrow_probability_map(const Graph& graph, const Node& result) {
   const auto is_one_of = [](const Node& node, std::initializer_list<const char*> types) {
     return std::any_of(types.begin(), types.end(), [&](const char* type) { return node.is(type); });
@@ -77,7 +78,8 @@ bool is_narrow_probability_map(const Graph& graph, const Node& result) {
          map[2] * map[3] * kLeastShare >= pixels_of_picture(graph);
 }
 
-// How many products of floats the node adds up for each number of its output; 0 where it adds none.
+// Counts the products of floats that the node adds up for each number of its output; 0 where it
+// adds none.
 int64_t terms_of_a_sum(const Node& node) {
   const bool grouped = node.is("GroupConvolution") || node.is("GroupConvolutionBackpropData"),
              transposed =
@@ -234,8 +236,8 @@ static bool adds_up_products(const Node& node) {
   return node.is("Convolution") || node.is("GroupConvolution") || node.is("MatMul");
 }
 
-// Whether the node adds up products of integers. Their sums, which are floats on the device, go far
-// beyond what f16 holds.
+// Returns whether the node adds up products of integers. Their sums, which are floats on the
+// device, go far beyond what f16 holds.
 static bool sums_integers(const Node& node) {
   return adds_up_products(node) && !is_float(node.outputs[0].type);
 }

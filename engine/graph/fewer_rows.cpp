@@ -1,5 +1,5 @@
-// Which shapes and values depend on how many rows an operation finds: what they would be if it found
-// fewer is inferred beside what they are with the most rows.
+// Finds the shapes and values that depend on how many rows an operation finds: what they would be
+// if it found fewer is inferred beside what they are with the most rows.
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -113,8 +113,8 @@ std::vector<ValueInfo> Inference::inputs_with_fewer(const Node& node) {
   return infos;
 }
 
-// Whether the node itself finds as many rows as there are: one that is computed from values that
-// are always the same does not, nor does a loop that runs a known number of times.
+// Returns whether the node itself finds as many rows as there are: one that is computed from values
+// that are always the same does not, nor does a loop that runs a known number of times.
 bool Inference::finds_rows(const Node& node) {
   if (!node.def->rows_depend_on_data || determined_.contains(&node)) return false;
   bool told = false;
@@ -211,7 +211,8 @@ std::vector<ValueInfo> Inference::outputs_with_fewer(const Node& node) {
   return infos;
 }
 
-// To be called when the node's shapes are known, and whether it is determined.
+// Notes what the node gives with fewer rows. Call it when the node's shapes are known, and whether
+// it is determined.
 void Inference::note_fewer(const Node& node) {
   if (!node.def || node.outputs.empty()) return;
   const auto varying = [&](const Edge& input) { return fewer_.contains(input.node); };
@@ -236,7 +237,7 @@ void Inference::note_fewer(const Node& node) {
   if (!is_same(node, fewer)) fewer_[&node] = std::move(fewer);
 }
 
-// Whether shapes and values are always those with the most rows.
+// Returns whether shapes and values are always those with the most rows.
 bool Inference::is_same(const Node& node, const Fewer& fewer) {
   for (size_t i = 0; i < node.outputs.size(); ++i)
     if (fewer.outputs[i].shape != node.outputs[i].shape) return false;

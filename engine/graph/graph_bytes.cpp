@@ -218,7 +218,7 @@ class GraphReader {
     return edge;
   }
 
-  // In whose memory each output lies, any node's of the graph.
+  // Reads in whose memory each output lies, any node's of the graph.
   void read_storage(const std::vector<Node*>& nodes) {
     size_t outputs = 0;
     for (Node* node : nodes)
@@ -226,7 +226,8 @@ class GraphReader {
         output.storage = read_edge(nodes);
         ++outputs;
       }
-    // From each output to its root, but for the way that another one has gone already.
+    // The walk goes from each output to its root, but for the way that another one has gone
+    // already.
     std::unordered_map<const NodeOutput*, bool> ends;
     for (const Node* node : nodes)
       for (const NodeOutput& output : node->outputs) {

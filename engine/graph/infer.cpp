@@ -210,8 +210,8 @@ size_t own_inputs(const Node& node) {
   return node.tail.empty() ? node.inputs.size() : std::min(node.own_inputs, node.inputs.size());
 }
 
-// Whether the output has as many rows as an operation finds. A loop joins the parts of as many
-// iterations as there are, unless their number is constant.
+// Returns whether the output has as many rows as an operation finds. A loop joins the parts of as
+// many iterations as there are, unless their number is constant.
 static bool has_found_rows(const Edge& output) {
   const Node& node = *output.node;
   if (!node.def || !node.def->rows_depend_on_data) return false;

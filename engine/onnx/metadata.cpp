@@ -99,8 +99,8 @@ std::map<std::string, std::string> onnx_info(const onnx::ModelProto& model) {
         say("labels", labels);
     return info;
   }
-  // As of Ultralytics: RGB of 0 to 1. Whole pictures that are classified are cropped, those of
-  // RT-DETR stretched, all others letterboxed on grey.
+  // Ultralytics' networks take RGB of 0 to 1. Whole pictures that are classified are cropped, those
+  // of RT-DETR stretched, all others letterboxed on grey.
   say("task", task);
   say("color_space", "RGB");
   say("scale_values", "255");

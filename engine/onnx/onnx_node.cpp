@@ -268,7 +268,8 @@ Edge OnnxNode::matmul(const Edge& a, const Edge& b, bool turn_a, bool turn_b) {
 }
 
 Edge OnnxNode::divide(const Edge& a, const Edge& b) {
-  // For floats, where it means nothing, as OpenVINO's files have it: tuning records are the same then.
+  // The attribute means nothing for floats, but OpenVINO's files have it: tuning records are the
+  // same then.
   return op("Divide", 1, {a, b}, {{"m_pythondiv", text_of(is_float(type(a)))}});
 }
 

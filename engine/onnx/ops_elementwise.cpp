@@ -257,7 +257,7 @@ void clip(OnnxNode& n) {
   n.out(y);
 }
 
-// Whether `e` broadcasts to the shape of `to`.
+// Returns whether `e` broadcasts to the shape of `to`.
 bool fits(OnnxNode& n, const Edge& e, const Edge& to) {
   const int64_t before = n.rank(to) - n.rank(e);
   bool fit = before >= 0;

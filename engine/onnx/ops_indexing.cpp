@@ -42,7 +42,7 @@ void range(OnnxNode& n) {
              {{"output_type", std::string(name_of(n.type(n.in(0))))}}));
 }
 
-// Where column - row is `k` (or, with `from`, at least or at most `k`), as 0 and 1.
+// Makes a matrix of 0 and 1, with 1 where is_one(column - row) holds.
 Tensor diagonals(const Shape& shape, ElementType type, auto&& is_one) {
   if (shape.size() < 2) bad_node("needs a matrix");
   const int64_t rows = shape[shape.size() - 2], columns = shape.back();

@@ -86,7 +86,7 @@ void sequence(OnnxNode& n, const Recurrent& kind, const Edge& weights, const Edg
   const int64_t batch = n.dim(x, 0), time = n.dim(x, 1);
   const auto state = [&](size_t i) {
     if (!n.has(i)) {
-      // As many rows as the input has, whatever the batch.
+      // There are as many rows as the input has, whatever the batch.
       const Edge rows =
           n.concat({n.slice(n.shape_of(x), 0, 0, 1), n.ints({directions, hidden})}, 0);
       return n.op("Broadcast", 3, {n.number(0), rows}, {{"mode", "numpy"}});

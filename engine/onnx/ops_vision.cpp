@@ -132,8 +132,8 @@ Window pool_window(OnnxNode& n, const Edge& x) {
   return window_of(n, x, n.ints_of("kernel_shape"));
 }
 
-// How many positions of each window lie on pixels or pads, of the shape [1, 1, ...]: with ceil_mode
-// the last window may reach past the pads. `y`: the pooled value.
+// Counts how many positions of each window lie on pixels or pads, of the shape [1, 1, ...]: with
+// ceil_mode the last window may reach past the pads. `y` is the pooled value.
 Tensor covered(OnnxNode& n, const Edge& x, const Edge& y, const Window& window) {
   Shape shape{1, 1};
   std::vector<float> counts{1};

@@ -44,8 +44,8 @@ Edge interpolated(OnnxNode& n, const Edge& x, const Edge& sizes_or_scales, bool 
 
 // ---- as matrices --------------------------------------------------------------------------------
 
-// Where in the input the places of the output lie. Texts are compared once: matrices have
-// up to millions of rows.
+// The places of the output in the input. Texts are compared once: matrices have up to millions of
+// rows.
 class Positions {
  public:
   Positions(const Resizing& how, const ResizedAxis& a) {
@@ -84,7 +84,7 @@ class Positions {
     return after_ +
            ((static_cast<double>(at) + before_) * factor_ * multiplier_ / divisor_ - half_);
   }
-  // Whether the output has a value of the picture there.
+  // Returns whether the output has a value of the picture there.
   bool is_inside(double x) const { return !inside_alone_ || (x >= 0 && x <= last_); }
   bool inside_alone() const { return inside_alone_; }
   int64_t clamped(double x) const { return static_cast<int64_t>(std::clamp(x, 0.0, last_)); }
@@ -178,7 +178,7 @@ Edge by_matrices(OnnxNode& n, const Edge& x, const std::vector<ResizedAxis>& axe
   return n.convert(y, n.type(x));
 }
 
-// Whether Interpolate computes the same.
+// Returns whether Interpolate computes the same.
 bool is_usual(const std::vector<ResizedAxis>& axes, const Resizing& how) {
   if (how.exclude_outside && how.mode == "cubic") return false;
   for (const ResizedAxis& a : axes) {

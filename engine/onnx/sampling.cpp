@@ -80,7 +80,7 @@ void onnx_grid_sample_volumes(OnnxNode& n) {
       if (!nearest)
         part = n.multiply(part, upper ? axis.share : n.subtract(n.number(1), axis.share));
       weight = weight.node ? n.multiply(weight, part) : part;
-      // In integers: the sum of products may be beyond what f32 counts exactly.
+      // The products are summed in integers: the sum may be beyond what f32 counts exactly.
       const Edge whole = n.multiply(
           n.convert(n.clamp(place, 0, static_cast<double>(axis.size - 1)), ElementType::i32),
           n.constant(Tensor::of(ElementType::i32, {}, std::vector<int64_t>{axis.stride})));

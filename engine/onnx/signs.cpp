@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kDeepest = 16;
 
-// Whether all values of a constant satisfy the condition; false for other edges.
+// Returns whether all values of a constant satisfy the condition; false for other edges.
 template <typename Condition>
 bool all_constant(const Edge& e, Condition&& condition) {
   const Tensor* constant = constant_value(e);

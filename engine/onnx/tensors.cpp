@@ -21,7 +21,7 @@ constexpr size_t kMostMade = size_t{1} << 28;      // bytes of all constants tha
   throw Error(ErrorCode::bad_model, what, place);
 }
 
-// As stored in raw data.
+// Names the type that raw data hold.
 StoredType stored_type(int data_type) {
   using T = onnx::TensorProto;
   using E = ElementType;

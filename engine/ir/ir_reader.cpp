@@ -356,7 +356,7 @@ class NetReader {
     }
   }
 
-  // How they are tied to the layer's ports.
+  // Ties the bodies to the layer's ports.
   static void finish_bodies(Layer& layer) {
     for (auto& [reader, map] : layer.bodies) {
       auto graph = reader->finish();

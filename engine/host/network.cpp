@@ -20,7 +20,7 @@ DeviceTraits plain_traits() {
   return traits;
 }
 
-// Whether it runs a body again and again, or a branch of it does.
+// Returns whether the node runs a body again and again, or a branch of it does.
 bool is_loop(const Node& node) {
   if (node.is("Loop") || node.is("TensorIterator")) return true;
   return std::any_of(node.bodies.begin(), node.bodies.end(), [](const auto& body) {

@@ -21,7 +21,7 @@ class Pooling final : public Operation {
     const PoolShape& s = shape_;
     seconds = static_cast<double>(s.pixels() * s.in_channels * s.taps()) / kRate;
     if (s.mode == kMaximum) return;
-    // For each pixel of the output: one over the number of elements that count.
+    // Each pixel of the output gets one over the number of elements that count.
     for (int64_t z = 0; z < s.out[0]; ++z)
       for (int64_t y = 0; y < s.out[1]; ++y)
         for (int64_t x = 0; x < s.out[2]; ++x) {

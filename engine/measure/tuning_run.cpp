@@ -188,7 +188,7 @@ void TuningRun::compile_ahead(size_t until) {
   }
 }
 
-// In the middle of an inference, after the step has run: its operands are in memory.
+// Measures in the middle of an inference, after the step has run: its operands are in memory.
 void TuningRun::measure_step(const TuningTask& task) {
   Node* node = network_.plan().steps[task.step].node;
   request_.run_step_by_step([&](size_t s) {

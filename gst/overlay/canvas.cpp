@@ -141,7 +141,7 @@ void Canvas::line(float x0, float y0, float x1, float y1, float width, Rgb color
   const float most = 4.0f * static_cast<float>(std::max(width_, height_)) + 100;
   for (const float v : {x0, y0, x1, y1})
     if (!(std::fabs(v) < most)) return;
-  // In pieces, so that a slanted line does not visit its whole rectangle.
+  // A line is drawn in pieces, so that a slanted one does not visit its whole rectangle.
   constexpr float kPiece = 48;
   const float length = std::hypot(x1 - x0, y1 - y0);
   const int pieces = std::max(1, static_cast<int>(length / kPiece));

@@ -110,8 +110,8 @@ bool overlap(const Edges& a, const Edges& b) {
   return a.x0 < b.x1 && b.x0 < a.x1 && a.y0 < b.y1 && b.y0 < a.y1;
 }
 
-// Where a tag of this size goes: above its box, else inside, below, or the next free place further
-// down. Inside the picture always.
+// Places a tag of this size above its box, else inside, below, or at the next free place further
+// down; always inside the picture.
 Edges place_tag(const Canvas& canvas, const Edges& box, int width, int height,
                 const std::vector<Edges>& taken) {
   const int x = std::max(0, std::min(box.x0, canvas.width() - width));
@@ -251,7 +251,7 @@ class Painter {
     if (!(most > least)) most = least + 1;
   }
 
-  // From blue over green and yellow to red.
+  // Returns a colour from blue over green and yellow to red.
   static Rgb heat(double value) {
     const auto channel = [](double v) {
       return static_cast<uint8_t>(std::lround(255 * std::clamp(v, 0.0, 1.0)));
@@ -410,7 +410,7 @@ void Trails::add(const std::vector<RegionView>& regions, unsigned length) {
   for (const RegionView& region : regions) {
     if (!region.track_id || length == 0) continue;
     Trail& trail = trails_[*region.track_id];
-    // Where it stands: the middle of its lower edge.
+    // An object stands at the middle of its lower edge.
     trail.points.push_back({(region.box.x_min + region.box.x_max) / 2, region.box.y_max});
     trail.last_frame = frame_;
   }

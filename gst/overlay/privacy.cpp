@@ -1,4 +1,4 @@
-// Where objects were.
+// Remembers where objects were.
 #include "gst/overlay/privacy.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ std::vector<PictureBox> HiddenParts::update(const FrameView& frame,
                                             const std::vector<std::string>& labels,
                                             std::optional<uint64_t> time) {
   constexpr uint64_t kLongest = 1'000'000'000, kUnknownInterval = 40'000'000;
-  // How far an object may have moved since, as a share of its size: at once, and in a second.
+  // The way that an object may have moved since, as a share of its size: at once, and in a second.
   constexpr float kAround = 0.25f, kAroundInASecond = 2.5f;
   const uint64_t now = time.value_or(frames_ * kUnknownInterval);
   ++frames_;

@@ -37,7 +37,7 @@ bool rotates(const LineFileSettings& settings) {
   return settings.rotate_size > 0 || settings.rotate_interval.count() > 0;
 }
 
-// Whether a line that lacks its break is whole: an object of JSON up to its last brace.
+// Returns whether a line that lacks its break is whole: an object of JSON up to its last brace.
 bool is_whole_object(std::string_view text) {
   size_t depth = 0;
   bool in_string = false;

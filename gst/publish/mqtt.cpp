@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kQos = 1, kMostInFlight = 200;
 constexpr int kSeconds = 3;  // for connecting
-// For a confirmation; in slices, so that stopping takes no longer than one.
+// The wait for a confirmation is cut into slices, so that stopping takes no longer than one.
 constexpr unsigned long kSlice = 250;  // milliseconds
 constexpr int kMostSlices = 40;
 

@@ -51,7 +51,7 @@ struct PublishState {
   clinfer::LostProperties lost;
   std::optional<PublishSettings> in_force;  // between start and stop
   GstVideoInfo info;
-  // From start to stop, one of these.
+  // One of these two exists from start to stop.
   std::unique_ptr<clinfer::LineFile> file;
   std::shared_ptr<clinfer::Sender> sender;  // changed under the object lock
   std::atomic<uint64_t> frames = 0;
@@ -323,7 +323,7 @@ GstStateChangeReturn change_state(GstElement* element, GstStateChange change) {
   return GST_ELEMENT_CLASS(gst_clpublish_parent_class)->change_state(element, change);
 }
 
-// At the end of the stream: the application may leave with the EOS message.
+// Sends what is left at the end of the stream: the application may leave with the EOS message.
 void finish_sending(GstBaseTransform* transform, clinfer::Sender& sender) {
   if (sender.finish()) return;
   const auto queued = static_cast<unsigned long long>(sender.stats().queued);

@@ -1,4 +1,4 @@
-// From the regions of a frame to boxes for the trackers, and back.
+// Turns the regions of a frame into boxes for the trackers, and back.
 #include "gst/track/frame_tracker.h"
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 namespace clinfer {
 namespace {
 
-// Whether the network that finds these objects was run on this frame. Elements other than clinfer
-// say nothing about that: they count as run on every frame.
+// Tells whether the network that finds these objects was run on this frame. Elements other than
+// clinfer say nothing about that: they count as run on every frame.
 Outcome outcome_for(const FrameView& frame, const std::string& model) {
   std::optional<Outcome> outcome;
   for (const ResultView& result : frame.results)

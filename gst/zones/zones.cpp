@@ -224,7 +224,7 @@ void warn_without_ids(GstBaseTransform* transform) {
                       ("put cltrack in front of clzones"));
 }
 
-// Whether objects in a picture of this size can cross the line, or be in the zone.
+// Returns whether objects in a picture of this size can cross the line, or be in the zone.
 bool is_within_reach(const clinfer::Zone& zone, int width, int height) {
   const auto [left, right] =
       std::minmax_element(zone.points.begin(), zone.points.end(),

@@ -25,8 +25,8 @@ namespace {
 
 enum class Kind { crop, flip, box };
 
-// How an element is set: compared before and after a frame, because the application may change it
-// at any time.
+// The settings of an element: compared before and after a frame, because the application may change
+// them at any time.
 struct Setting {
   gint left = 0, right = 0, top = 0, bottom = 0;
   GstVideoOrientationMethod method = GST_VIDEO_ORIENTATION_IDENTITY;
@@ -84,7 +84,7 @@ bool read_info(GstPad* pad, GstVideoInfo& info) {
 std::optional<Rect> left_over(const Setting& s, Kind kind, const GstVideoInfo& in,
                               const GstVideoInfo& out) {
   const int width = GST_VIDEO_INFO_WIDTH(&out), height = GST_VIDEO_INFO_HEIGHT(&out);
-  // For videocrop, -1 means all that is too much; on both sides, half of it each.
+  // videocrop's -1 means all that is too much; on both sides, half of it each.
   const auto start = [&](int before, int after, int spare) -> std::optional<int> {
     if (kind == Kind::crop && before == -1) return after == -1 ? spare / 2 : spare - after;
     if (kind == Kind::crop && after == -1) return before;
@@ -97,7 +97,7 @@ std::optional<Rect> left_over(const Setting& s, Kind kind, const GstVideoInfo& i
   return Rect{*x, *y, width, height};
 }
 
-// From shares of `picture`, which lies in the input, to those of the turned frame.
+// Maps shares of `picture`, which lies in the input, to those of the turned frame.
 std::optional<Affine> turned(const Orientation& turn, const Rect& picture, const GstVideoInfo& in,
                              const GstVideoInfo& out) {
   int width = GST_VIDEO_INFO_WIDTH(&in), height = GST_VIDEO_INFO_HEIGHT(&in);

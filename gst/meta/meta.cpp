@@ -420,7 +420,7 @@ class Attachment {
     add_analytics_track(buffer_, view, object.id, object.first_seen, object.now, width(), height());
   }
 
-  // As a new region, which gets its id.
+  // Adds the object as a new region, which gets its id.
   void add_object(RegionView& view) {
     view.id = ids().next();
     add_parameters(add_roi(buffer_, view), view, visible_);

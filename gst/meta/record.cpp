@@ -173,8 +173,8 @@ void extend(GstStructure* s, const Record& record) {
 
 // ---- effects of converters on the picture -------------------------------------------------------
 
-// Where the picture lies in the converted frame: videoscale and videoconvertscale add black borders
-// when the shape of the display changes, as their property add-borders says by default.
+// Returns where the picture lies in the converted frame: videoscale and videoconvertscale add black
+// borders when the shape of the display changes, as their property add-borders says by default.
 Affine scaled(const GstVideoInfo& in, const GstVideoInfo& out, const Rect& picture) {
   const int out_width = GST_VIDEO_INFO_WIDTH(&out), out_height = GST_VIDEO_INFO_HEIGHT(&out);
   int width = out_width, height = out_height;
@@ -257,7 +257,7 @@ void for_each_record(GstBuffer* buffer, Visit&& visit) {
   while (GstMeta* meta = gst_buffer_iterate_meta_filtered(buffer, &state, info->api)) visit(meta);
 }
 
-// Whether a region of interest comes after this meta.
+// Returns whether a region of interest comes after this meta.
 bool is_before_region(GstBuffer* buffer, const GstMeta* record) {
   gpointer state = nullptr;
   bool passed = false;

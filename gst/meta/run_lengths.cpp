@@ -16,7 +16,7 @@ struct Place {
   bool inside = false;
 };
 
-// For each of `count` pixels from `first` on, of `size`.
+// Finds the places of `count` pixels from `first` on, of `size`.
 std::vector<Place> places(int first, int count, int size, float area_min, float area_max,
                           int cells) {
   std::vector<Place> list(static_cast<size_t>(std::max(count, 0)));

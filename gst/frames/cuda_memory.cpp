@@ -31,7 +31,7 @@ class CurrentContext {
 
 bool holds_cuda(GstMemory* memory) { return gst_is_cuda_memory(memory); }
 
-// Of its stream alone: the device goes on with other work.
+// Waits for the memory's stream alone: the device goes on with other work.
 void wait_for_stream(GstMemory* memory) { gst_cuda_memory_sync(GST_CUDA_MEMORY_CAST(memory)); }
 
 int export_memory(GstMemory* memory) {

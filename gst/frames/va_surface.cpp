@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kPatternWidth = 64, kPatternHeight = 48;
 
-// How VA-API names a format.
+// VA-API's name of a format.
 struct VaFormat {
   unsigned fourcc, rt_format, bits_per_pixel;
   size_t sample_bytes;

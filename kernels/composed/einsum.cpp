@@ -190,7 +190,7 @@ Term multiplied(Expansion& x, const Term& a, const Term& b, const Labels& needed
     }
     return x.reshape(ordered(x, term, batch + first + second), shape);
   };
-  // Both have the summed dimensions last, where memory is read in order.
+  // Both operands have the summed dimensions last, where memory is read in order.
   const size_t product = x.step("MatMul", 1, {joined(a, rows, summed), joined(b, columns, summed)},
                                 {{"transpose_a", "false"}, {"transpose_b", "true"}});
   return {x.reshape(product, out), all};

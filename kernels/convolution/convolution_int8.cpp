@@ -122,7 +122,7 @@ double cpu_cost(const TileProblem& problem, const Point& p, const DeviceTraits& 
   return tiles * (depth * step * (sums > 26 ? 1.5 : 1) + own);
 }
 
-// Like the cost of the f16 tile kernel, with a quarter of the steps.
+// The cost is that of the f16 tile kernel, with a quarter of the steps.
 double gpu_cost(const TileProblem& problem, const Point& p, const DeviceTraits& traits) {
   const ConvShape& s = problem.shape;
   const double items = static_cast<double>(s.groups * ceil_div(s.out_channels, p.block()) *

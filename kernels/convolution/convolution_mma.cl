@@ -93,7 +93,7 @@ KERNEL(IN(D, in), IN(uint, weights), IN(int, start_sums), SHIFTS OUT(T, out),
   ((channel < channels) & (ky < a.kh) & ((uint)(iy[i] + ky * a.dh) < (uint)a.ih) & \
    ((uint)(ix[i] + kx * a.dw) < (uint)a.iw))
 #define PLACE(i) at[i] + ky* a.dh* a.in_h + kx* a.dw* a.in_w + channel
-// Without branches: PoCL 3.1 miscompiles them in loops with barriers when SLICES > 1.
+// There are no branches: PoCL 3.1 miscompiles them in loops with barriers when SLICES > 1.
 #define NEXT_TAP                       \
   channel -= channel >= all ? all : 0; \
   kx += channel == 0;                  \

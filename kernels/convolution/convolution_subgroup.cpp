@@ -162,7 +162,7 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
       }
     }
   }
-  // Also where the groups are smaller than any of these.
+  // There is a point also where the groups are smaller than any of these.
   if (points.empty()) points.emplace_back(lanes, 1, 1, 1, 1, halves ? 2 : 4, 1, 1);
   return points;
 }

@@ -129,7 +129,8 @@ double cpu_cost(const TileProblem& problem, const CpuShape& c, const DeviceTrait
   const int64_t block = int64_t{c.vector} * c.vectors;
   const double channels = static_cast<double>(ceil_div(s.out_channels, block) * block);
   const double pixels = static_cast<double>(ceil_div(s.pixels(), c.tile_p) * c.tile_p);
-  // Per tile: positions, pointers, tail and stores, in units of one multiply-add of a vector.
+  // A tile costs its positions, pointers, tail and stores, in units of one multiply-add of a
+  // vector.
   const double own = 2 + 5.0 * c.tile_p * c.vectors;
   const double depth = static_cast<double>(s.taps() * s.in_channels);
   const double work = depth * c.tile_p * c.vectors;
@@ -208,7 +209,7 @@ std::vector<Point> gpu_points(const OpDesc& desc, const TileProblem& problem,
         for (int slices : {1, 2, 4})
           for (int items : {64, 128}) add(vector, 2, lanes, tile_p, slices, items);
     }
-  // Also without a usual point, so that the untuned choice is a member of the space.
+  // There is a point also without a usual one, so that the untuned choice is a member of the space.
   if (points.empty() || traits.max_work_group < 128) points.emplace_back(2, 1, 1, 1, 1, 1, 1, 1);
   return points;
 }

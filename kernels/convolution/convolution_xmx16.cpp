@@ -139,7 +139,7 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
         for (const int reads : {4, 2, 1}) add({vectors, tile_p, reads, 1, rows, slices});
       }
   }
-  // Also where the groups are smaller than any of these.
+  // There is a point also where the groups are smaller than any of these.
   if (points.empty()) points.emplace_back(1, 1, 1, 1, 1, 1);
   return points;
 }

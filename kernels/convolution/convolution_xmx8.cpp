@@ -82,7 +82,7 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
       }
     }
   }
-  // Also where the groups are smaller than any of these.
+  // There is a point also where the groups are smaller than any of these.
   if (points.empty()) points.push_back(point_for(desc, problem, {1, 1, 1, kLanes, 1}));
   return points;
 }

@@ -33,7 +33,7 @@ Shape reshaped(const Shape& in, const std::vector<int64_t>& pattern, bool specia
   }
   const int64_t elements = checked_count(in);
   if (unknown != pattern.size()) {
-    // Without elements, a missing dimension could have any size; by convention it is 0.
+    // A missing dimension could have any size if there are no elements; by convention it is 0.
     if (known == 0 ? elements != 0 : elements % known != 0)
       fail_model("cannot reshape " + to_string(in) + " to " + to_string(pattern));
     out[unknown] = known == 0 ? 0 : elements / known;

@@ -9,7 +9,7 @@ namespace clinfer {
 
 namespace {
 
-// Along height and width.
+// The windows' values along height and width.
 struct Window {
   std::array<int64_t, 2> size, stride, rate, out, before;  // before: padding at the start
 };

@@ -34,7 +34,7 @@ bool is_regular(const Descriptor& file) {
 }
 
 std::optional<std::string> read_text(const std::string& path) {
-  // Not blocking: a pipe must not stop us before we see that it is one.
+  // The file is opened without blocking: a pipe must not stop us before we see that it is one.
   const Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!file) {
     if (errno == ENOENT) return {};

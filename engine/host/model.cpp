@@ -238,7 +238,7 @@ void HostRequest::compute() {
   };
   std::unique_lock turn(model_->turn(), std::defer_lock);
   while (!turn.try_lock_for(kAskAgain)) not_stopped();
-  // Without a deadline: a host that is slow, or busy with the compilers, still gets there.
+  // There is no deadline: a host that is slow, or busy with the compilers, still gets there.
   Work work;
   work.threads = model_->enter();
   work.may_go_on = not_stopped;

@@ -27,8 +27,9 @@ std::string own_choice() {
   return home ? std::string(home) + "/.cache/pocl/kcache" : "/tmp/pocl/kcache";
 }
 
-// Why a folder cannot be PoCL's; makes it where it is not there, as PoCL would. Code from it is loaded into this
-// process, so nobody else may be able to change it, and the system has to allow to run it.
+// Says why a folder cannot be PoCL's; makes it where it is not there, as PoCL would. Code from it
+// is loaded into this process, so nobody else may be able to change it, and the system has to allow
+// to run it.
 std::string problem_of(const std::string& folder, bool named_by_user) {
   try {
     make_folders(folder, 0700);

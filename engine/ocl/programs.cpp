@@ -27,7 +27,7 @@ namespace {
 
 // Raised when generated code or its conventions change in a way the sources do not show.
 constexpr const char* kEngineVersion = "clinfer 2";
-// Without warnings: PoCL counts them on stderr, and without AVX-512 each use of a float16 is one.
+// Warnings are off: PoCL counts them on stderr, and without AVX-512 each use of a float16 is one.
 constexpr const char* kOptions = "-cl-mad-enable -cl-no-signed-zeros -w";
 
 std::string common_text() {
@@ -62,7 +62,7 @@ struct Job {
 };
 
 constexpr auto kPoll = std::chrono::milliseconds(20);  // between two questions whether to go on
-// Between two calls of notice_exit() while a driver compiles in this process: it may
+// The time between two calls of notice_exit() while a driver compiles in this process: it may
 // register an exit handler at any time.
 constexpr auto kRegisterAgain = std::chrono::milliseconds(2);
 
@@ -338,7 +338,7 @@ std::string program_source(const Instantiation& instantiation) {
 std::string compiler_options(const DeviceTraits& traits) {
   return language_option(traits) + " " + kOptions + (traits.fp16 ? " -DUSE_HALF" : "") +
          (traits.is_cpu ? " -DON_CPU" : "") +
-         // Else the compiler takes sub-groups of 32, even where these spill.
+         // Otherwise the compiler takes sub-groups of 32, even where these spill.
          (has_wide_registers(traits) && !traits.is_cpu ? " -DSUB_GROUP=16" : "");
 }
 
@@ -402,7 +402,7 @@ struct ProgramBuilder::State {
     --threads;
   }
 
-  // Called with the mutex locked; releases it meanwhile.
+  // The caller has the mutex locked; this releases it meanwhile.
   void run(Job& job, std::unique_lock<std::mutex>& lock) {
     job.begun = true;
     lock.unlock();

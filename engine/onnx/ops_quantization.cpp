@@ -81,8 +81,9 @@ bool same_grid(OnnxNode& n, const QuantizedFrom& from, const Grid& grid) {
   return same_values(n.known(from.zero_point), n.known(grid.zero));
 }
 
-// Both in one, where scale and zero point are constant. No node where a FakeQuantize would round
-// otherwise: QuantizeLinear rounds halves to the even number before it adds the zero point.
+// Makes both in one, where scale and zero point are constant. Makes no node where a FakeQuantize
+// would round otherwise: QuantizeLinear rounds halves to the even number before it adds the zero
+// point.
 Edge fake_quantized(OnnxNode& n, const QuantizedFrom& from, ElementType type) {
   const Tensor scale = n.known(from.scale);
   std::vector<float> low = scale.to_floats(), high = low;

@@ -63,7 +63,7 @@ void reduce(OnnxNode& n) {
 
 // ---- softmax ------------------------------------------------------------------------------------
 
-// Before opset 13 over all dimensions from the axis on, joined.
+// Before opset 13 it is over all dimensions from the axis on, joined.
 template <typename Work>
 void over_axis(OnnxNode& n, Work&& work) {
   const Edge x = n.in(0);

@@ -216,7 +216,7 @@ void set_region(OnnxNode& n, std::vector<ResizedAxis>& axes) {
   }
 }
 
-// Only the axes that change, so that none states the batch.
+// Only the axes that change are stated, so that none states the batch.
 void drop_unchanged(std::vector<ResizedAxis>& axes) {
   std::erase_if(axes, [](const ResizedAxis& a) {
     return a.in == a.out && std::fabs(a.scale - 1) < 1e-7 && a.from == 0 && a.to == 1;

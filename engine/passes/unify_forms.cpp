@@ -20,7 +20,7 @@ namespace clinfer {
 namespace {
 
 void as_product_and_sum(Graph& graph, Node* node) {
-  // Since opset 5 the data comes first, before that after gamma and beta.
+  // The data comes first since opset 5; before that it comes after gamma and beta.
   const size_t data = node->opset < 5 ? 2 : 0, gamma = node->opset < 5 ? 0 : 1, beta = gamma + 1;
   const Shape& shape = node->shape();
   if (node->inputs.size() != 5 || !node->tail.empty() || shape.size() < 2) return;

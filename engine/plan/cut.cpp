@@ -14,9 +14,10 @@ namespace {
 // have fewer, and one code.
 constexpr size_t kMostItems = 65535;
 
-// Per second and compute unit: multiply-adds per vector lane of a CPU, or of a GPU's unit, and elements
-// that are read or written. Slower than devices are: parts that are too short cost little, but operands of
-// a launch that is cut lie in the memory of each request. With AVX-512 a lane does 4e9 multiply-adds.
+// Rates per second and compute unit: multiply-adds per vector lane of a CPU, or of a GPU's unit,
+// and elements that are read or written. They are slower than devices are: parts that are too short
+// cost little, but operands of a launch that is cut lie in the memory of each request. With AVX-512
+// a lane does 4e9 multiply-adds.
 constexpr double kLaneOfCpu = 1.5e9, kUnitOfGpu = 4e9, kElementsOfCpu = 0.5e9, kElementsOfGpu = 1e9;
 
 }  // namespace

@@ -35,7 +35,7 @@ struct CropState {
     gst_video_info_init(&info);
     gst_video_info_init(&sent);
   }
-  // Under the object lock:
+  // The object lock guards these:
   CropSettings settings;
   clinfer::LostProperties lost;
   GstVideoInfo info;

@@ -27,16 +27,16 @@ struct FilterState {
     gst_video_info_init(&in);
     gst_video_info_init(&out);
   }
-  // Under the object lock:
+  // The object lock guards these:
   clinfer::FilterSettings settings;
   std::optional<clinfer::FilterSettings> in_force;  // from start to stop
   clinfer::LostProperties lost;
   std::shared_ptr<const clinfer::Model> read;  // last, since negotiation asks many times
-  // Used by the streaming thread only:
+  // Only the streaming thread uses these:
   std::unique_ptr<clinfer::PictureModel> model;
   GstVideoInfo in, out;
   clinfer::UnreadableFrames unreadable;
-  // Set by a state change, which waits for the streaming thread:
+  // A state change, which waits for the streaming thread, sets these:
   std::atomic<bool> stopping{false};
 };
 

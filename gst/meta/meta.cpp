@@ -410,7 +410,7 @@ class Attachment {
     record_->picture = visible_;
   }
 
-  // Made when the first new id is needed: most frames need none.
+  // It is made when the first new id is needed: most frames need none.
   Ids& ids() {
     if (!ids_) ids_.emplace(buffer_, record_);
     return *ids_;

@@ -237,7 +237,7 @@ void Canvas::blur(int x, int y, int width, int height, int cells) {
       };
       const float above = mean(0, 0) * (1 - p) + mean(1, 0) * p;
       const float below = mean(0, 1) * (1 - p) + mean(1, 1) * p;
-      // Between means, so it is a value that the sample can have.
+      // The value lies between means, so it is one that the sample can have.
       samples.set(x_at, y_at, static_cast<int>(std::lround(above * (1 - q) + below * q)));
     });
   }

@@ -29,7 +29,7 @@ namespace {
 
 struct OverlayState {
   OverlayState() { gst_video_info_init(&info); }
-  // Under the object lock.
+  // The object lock guards these.
   clinfer::DrawingStyle settings;
   clinfer::LostProperties lost;
   GstVideoInfo info;

@@ -241,7 +241,7 @@ void LineFile::end_half_line() {
   }
 }
 
-// Until a pipe takes more. False: interrupted.
+// Waits until a pipe takes more. False: interrupted.
 bool LineFile::wait_for_room(std::unique_lock<std::mutex>& lock) {
   bool told = false;
   while (!interrupted_) {

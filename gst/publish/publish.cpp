@@ -46,7 +46,7 @@ struct PublishSettings {
 struct PublishState {
   PublishState() { gst_video_info_init(&info); }
   GstStructure* copy_stats(GstElement* element) const;
-  // Under the object lock.
+  // The object lock guards these.
   PublishSettings settings;
   clinfer::LostProperties lost;
   std::optional<PublishSettings> in_force;  // between start and stop

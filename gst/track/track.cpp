@@ -21,7 +21,7 @@ namespace {
 
 struct TrackState {
   TrackState() { gst_video_info_init(&info); }
-  // Under the object lock.
+  // The object lock guards these.
   clinfer::TrackSettings settings;
   clinfer::LostProperties lost;
   clinfer::FrameStats stats;

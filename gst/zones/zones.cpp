@@ -33,7 +33,7 @@ struct ZonesSettings {
 
 struct ZonesState {
   ZonesState() { gst_video_info_init(&info); }
-  // Under the object lock.
+  // The object lock guards these.
   ZonesSettings settings;
   clinfer::LostProperties lost;
   std::optional<ZonesSettings> in_force;  // from start to stop

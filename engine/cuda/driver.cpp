@@ -43,7 +43,7 @@ void* find(void* library, const char* function) {
 Driver::Driver() : library_(open_library()) { cuInit(0); }
 
 const Driver& Driver::get() {
-  // Where it fails, the next call tries again.
+  // If this fails, the next call tries again.
   static const Driver* const driver = new Driver;  // drivers outlive statics
   return *driver;
 }

@@ -1,4 +1,4 @@
-// Which stamps are believed.
+// Decides which stamps are believed.
 #include "gst/base/frame_time.h"
 
 #include <algorithm>

@@ -66,7 +66,7 @@ JsonWriter& JsonWriter::value(uint64_t number) {
 
 namespace {
 
-// As short as it reads back exactly.
+// Writes a number as short as it reads back exactly.
 template <typename Number>
 void append_number(std::string& text, Number number) {
   if (!std::isfinite(number)) {

@@ -43,7 +43,7 @@ constexpr Category kElements[] = {
     {&clzones_debug, "clzones", "counting at lines and in zones"},
 };
 
-// By LogArea.
+// The names of the engine's areas, in the order of LogArea.
 constexpr std::array<std::array<const char*, 2>, kLogAreas> kEngine = {{
     {"clinfer-model", "engine: reading model files"},
     {"clinfer-heads", "engine: how outputs are read"},

@@ -94,7 +94,7 @@ bool send_caps(GstClcrop* self, GstVideoInfo info) {
   return true;
 }
 
-// With the size of the first buffer where it is known, else that of the frame until then.
+// The caps have the size of the first buffer where it is known, else that of the frame until then.
 bool set_caps(GstClcrop* self, GstCaps* caps) {
   CropState& state = Class::state(self);
   if (!clinfer::read_caps(caps, state.info)) return false;

@@ -198,7 +198,7 @@ void tell(GstBaseTransform* transform, PictureModel& model) {
     GST_ELEMENT_WARNING(transform, STREAM, FORMAT, ("%s", notice.c_str()), (nullptr));
 }
 
-// As guard(), but what ends because the element stops is no error.
+// Guards as guard() does, but what ends because the element stops is no error.
 template <typename Result, typename Body>
 Result guard_unless_stopping(GstBaseTransform* transform, Result failed, Result stopped,
                              Body&& body) {

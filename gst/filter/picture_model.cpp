@@ -1,4 +1,4 @@
-// From a frame to the network's picture.
+// Turns a frame into the network's picture.
 #include "gst/filter/picture_model.h"
 
 #include <algorithm>

@@ -21,6 +21,7 @@
 #include <bitset>
 #include <exception>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -236,6 +237,16 @@ class LostProperties {
   void set(guint id, const Property<Values>& property, Values& values, const GValue* value) {
     lost_.set(id);
     property.set(values, value);
+    lost_.reset(id);
+  }
+  // As above, in a copy that takes the place of `values`.
+  template <typename Values>
+  void set(guint id, const Property<Values>& property, std::shared_ptr<const Values>& values,
+           const GValue* value) {
+    lost_.set(id);
+    auto changed = std::make_shared<Values>(*values);
+    property.set(*changed, value);
+    values = std::move(changed);
     lost_.reset(id);
   }
   // Throws Error{out_of_memory} that names a lost one.

@@ -27,8 +27,6 @@ const char* text_of(OutputRange range) {
 
 }  // namespace
 
-bool follows_frame(const FilterSettings& settings) { return settings.reshape == "frame"; }
-
 PictureModel::PictureModel(const FilterSettings& settings, PictureSize frame)
     : settings_(settings), range_(settings.output_range) {
   ModelOptions options = settings;

@@ -78,7 +78,4 @@ class PictureModel {
   std::unique_ptr<Build> build_;  // until its last model is taken
 };
 
-// Whether the output's size depends on the frame's.
-bool follows_frame(const FilterSettings& settings);
-
 }  // namespace clinfer

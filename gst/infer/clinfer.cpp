@@ -116,9 +116,9 @@ void get_property(GObject* object, guint id, GValue* value, GParamSpec*) {
     const clinfer::ElementProperty& property =
         clinfer::property_of(clinfer::element_properties(), id);
     if (property.get != nullptr)
-      property.get(element.settings(), value);
+      property.get(*element.settings(), value);
     else
-      property.read(element, element.settings(), value);
+      property.read(element, *element.settings(), value);
   });
 }
 

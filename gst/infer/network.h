@@ -10,6 +10,10 @@
 
 namespace clinfer {
 
+// The value of reshape with which the network gets the frame's own size: it is read once that is known.
+inline constexpr char kFollowsFrame[] = "frame";
+inline bool follows_frame(const ModelOptions& options) { return options.reshape == kFollowsFrame; }
+
 // Thresholds in force: a property that was set wins.
 DecodeSettings decode_settings(const Network& network, const Settings& settings);
 

@@ -1,0 +1,71 @@
+// The part of the element that the source pad's task runs: frames, events and queries leave in the order
+// in which they came.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gst/infer/element_model.h"
+#include "gst/infer/element_shared.h"
+
+namespace clinfer {
+
+// Waits for the oldest frame, decodes its results and pushes it. The task calls it, and state changes and
+// flushes do so while the task stands still. Any thread may call the functions that say so.
+class Delivery {
+ public:
+  Delivery(ElementShared& shared, ElementModel& model, const Readings& readings)
+      : shared_(shared), model_(model), readings_(readings), self_(shared.element) {}
+
+  void round();    // one of the task
+  void restart();  // before a stream begins
+  void flush();    // the queue is empty, and frames of another position follow
+
+  // Any thread.
+  bool answer_latency(GstQuery* query);
+  void note_link();  // downstream may have other elements now
+
+ private:
+  using Finished = std::vector<std::pair<Job::Inference*, std::vector<Tensor>>>;
+  struct Held {
+    FrameResult result;
+    unsigned remaining = 0;
+  };
+
+  void finish_frame(std::unique_ptr<Job> job, uint64_t generation);
+  // The outputs of all inferences of a frame; none where it goes on without. Nothing for a frame that
+  // goes no further.
+  std::optional<Finished> wait_for(Job& job, uint64_t generation);
+  void decode(Job& job, FrameResult& result, const Finished& finished);
+  void repeat_results(const Job& job, FrameResult& result);
+  bool goes_on_without(const Job& job, const std::exception& error);
+  void hold_results(FrameResult& result, unsigned most);
+  void count_input(const Job& job);
+  void push(Handle<GstBuffer> buffer, uint64_t generation);
+  void forward_event(Handle<GstEvent> event);
+  bool answer_allocation(GstQuery* query);
+  void propose_memory(GstQuery* query, GstCaps& caps);
+  void propose_exportable_memory(GstQuery* query, GstCaps& caps);
+
+  ElementShared& shared_;
+  ElementModel& model_;
+  const Readings& readings_;
+  GstElement* const self_;
+
+  bool dropping_ = false;    // downstream is at EOS
+  bool unanswered_ = false;  // the device, and the application was told
+  bool warned_of_tiles_ = false;
+  std::optional<Held> held_;  // results of the last inferred frame
+
+  std::atomic<bool> relinked_{false};  // downstream, since follow_results() looked there
+  ServiceTime service_time_;
+};
+
+// Posts the element's statistics. Any thread.
+void post_stats(GstElement* element, const Readings& readings);
+
+}  // namespace clinfer

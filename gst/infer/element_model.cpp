@@ -1,0 +1,184 @@
+// The model of the element: reading, describing and compiling it.
+#include "gst/infer/element_model.h"
+
+#include <algorithm>
+
+#include "gst/base/guard.h"
+#include "gst/infer/network.h"
+
+namespace clinfer {
+namespace {
+
+// Room in the queue for frames that are passed on without inference: they wait, so as to stay in
+// order, until the inferred frame before them is done. Per inferred frame.
+constexpr unsigned kMostPassing = 8;
+
+bool may_come_as_surfaces(GstPad* sink) {
+  if constexpr (kHaveSurfaces) return may_send_surfaces(sink);
+  return false;
+}
+
+// The settings that a model is read with.
+std::string shape_wishes(const Settings& settings) {
+  return settings.reshape + "/" + std::to_string(settings.clip_length) + "/" + settings.config_file;
+}
+
+// The size that a network gets where it follows the frame: whole cells of the coarsest level that
+// networks have.
+std::string size_for(const GstVideoInfo& info) {
+  const auto whole = [](int side) { return std::to_string((side + 31) / 32 * 32); };
+  return whole(GST_VIDEO_INFO_WIDTH(&info)) + "x" + whole(GST_VIDEO_INFO_HEIGHT(&info));
+}
+
+}  // namespace
+
+size_t frames_in_flight_for(const Settings& settings, const Session* session) {
+  const size_t streams = session != nullptr ? session->shared->batcher->device_streams()
+                                            : std::max<size_t>(settings.throughput_streams, 1);
+  const size_t requests = session != nullptr    ? session->shared->batcher->requests()
+                          : settings.nireq != 0 ? settings.nireq
+                                                : 2 * streams;
+  const unsigned passing = settings.overload_policy == OverloadPolicy::skip_inference
+                               ? kMostPassing
+                               : std::clamp(settings.inference_interval, 1u, kMostPassing);
+  // Batches beyond the requests stand ready, one for each stream of the device: the thread that
+  // takes a finished one's results launches it at once, whichever stream was the faster.
+  const size_t batch = session != nullptr ? session->shared->batcher->batch_size()
+                                          : std::max(settings.batch_size, 1u);
+  return (requests + streams) * batch * passing;
+}
+
+void warn_of_unknown_classes(GstElement* element, const Network& network,
+                             const ObjectRules& rules) {
+  for (const std::string& name : rules.unknown_names(network.labels))
+    GST_ELEMENT_WARNING(element, RESOURCE, SETTINGS,
+                        ("%s in classes or thresholds is none of the %zu labels of %s",
+                         name.c_str(), network.labels.size(), network.name.c_str()),
+                        ("the first labels are %s, %s", network.labels[0].c_str(),
+                         network.labels[network.labels.size() > 1 ? 1 : 0].c_str()));
+}
+
+// Compiles another model beside the one that runs.
+void ElementModel::change(Settings settings) {
+  if (const auto session = loader_.session(); follows_frame(settings) && session != nullptr)
+    settings.reshape = session->settings.reshape;
+  if (guard(shared_.element, true, [&] { return loader_.replace(settings); })) return;
+  GST_ELEMENT_WARNING(shared_.element, RESOURCE, SETTINGS,
+                      ("model cannot change before the first frame; in force until the element "
+                       "starts again: %s",
+                       model_path_.c_str()),
+                      (nullptr));
+}
+
+// The settings; throws Error where one of them could not be set.
+Settings ElementModel::checked_settings() const {
+  Settings settings = *shared_.settings.checked();
+  settle_config_file(settings.config, settings);
+  return settings;
+}
+
+// The settings for a model that is read, if its size does not follow the frame's. It does, too, where
+// the model leaves it open and nothing states it: reshape=frame is what is left then.
+Settings ElementModel::settings_with_model() {
+  Settings current = checked_settings();
+  if (follows_frame(current)) return current;
+  if (model_ != nullptr && model_path_ == current.model && model_reshape_ == shape_wishes(current))
+    return current;
+  try {
+    model_ = read_model(current);
+    model_path_ = current.model;
+    model_reshape_ = shape_wishes(current);
+  } catch (const Error&) {
+    const bool whole = current.inference_region == RegionChoice::full_frame &&
+                       current.regions.empty() && current.tiles.empty();
+    if (!whole || !leaves_size_open(current)) throw;
+    current.reshape = kFollowsFrame;
+  }
+  return current;
+}
+
+void ElementModel::open() {
+  const Settings current = settings_with_model();
+  if (follows_frame(current)) {
+    model_file(current.model);  // complains where there is none
+    return;
+  }
+  engine_config(describe_network(model_, current), current);  // complains before data flows
+}
+
+Settings ElementModel::read() {
+  const Settings current = settings_with_model();
+  Network network;
+  auto rules = std::make_shared<const ObjectRules>(current);
+  follows_frame_ = follows_frame(current);
+  if (follows_frame_) {
+    model_.reset();
+    if (checked_settings().reshape.empty())
+      GST_ELEMENT_WARNING(
+          shared_.element, STREAM, FORMAT,
+          ("%s: the model leaves the size of its picture open, and nothing states it; it gets the "
+           "frame's, rounded up to multiples of 32; set reshape=WIDTHxHEIGHT where it is another",
+           current.model.c_str()),
+          (nullptr));
+  } else {
+    network = describe_network(model_, current);
+    say_what_was_settled(shared_.element, network, current);
+    warn_of_unknown_classes(shared_.element, network, *rules);
+  }
+  takes_imports_ =
+      follows_frame_ ? current.nv12_two_inputs : engine_config(network, current).nv12_two_inputs;
+  network_ = std::move(network);
+  shared_.settings.set_rules(std::move(rules));
+  return current;
+}
+
+void ElementModel::prepare(const Settings& current) {
+  std::shared_ptr<const Session> session = loader_.session();
+  if (session != nullptr &&
+      (session->network.model != model_ || session->shared->failed || session->shared->is_interim ||
+       !engine_difference(session->shared->compiled_for, current).empty()))
+    session.reset();
+  if (session != nullptr) {
+    // The compiled model still serves; properties of its inputs and outputs may have changed.
+    session = std::make_shared<const Session>(Session{network_, session->shared, current});
+    shared_.queue.set_capacity(frames_in_flight_for(current, session.get()));
+    shared_.statistics.watch(session->shared->compiled->devices());
+    return loader_.use(std::move(session));
+  }
+  loader_.reset();
+  compile_settings_ = current;
+  if (follows_frame_) return;
+  // The OpenCL context for VA surfaces is made on their display, which comes with the first caps or
+  // the first frame.
+  if (!takes_surfaces() || !may_come_as_surfaces(shared_.sink_pad)) compile_for(nullptr);
+}
+
+void ElementModel::compile_for(std::shared_ptr<const SurfaceDisplay> display) {
+  const auto known = loader_.display();
+  if (loader_.is_started() &&
+      (display == nullptr ||
+       (known != nullptr && known->display.handle == display->display.handle)))
+    return;
+  const std::shared_ptr<const Session> session = loader_.session();
+  if (session != nullptr)  // perhaps with a model that was set while playing
+    loader_.start({session->settings, session->network, std::move(display)});
+  else
+    loader_.start({compile_settings_, network_, std::move(display)});
+}
+
+// The size that a network gets where it follows the frame: whole cells of the coarsest level that
+void ElementModel::follow_frame(const GstVideoInfo& info) {
+  if (!follows_frame_) return;
+  const std::string size = size_for(info);
+  if (loader_.is_started() && compile_settings_.reshape == size) return;
+  loader_.reset();
+  compile_settings_.reshape = size;
+}
+
+void ElementModel::close() {
+  loader_.reset();
+  model_.reset();
+  model_path_.clear();
+}
+
+}  // namespace clinfer

@@ -1,0 +1,107 @@
+// The part of the element that the streaming thread runs: frames, events and queries come in at the sink
+// pad.
+#pragma once
+
+#include <gst/video/video.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "gst/frames/cuda_memory.h"
+#include "gst/frames/orientation.h"
+#include "gst/infer/clip.h"
+#include "gst/infer/element_model.h"
+#include "gst/infer/element_shared.h"
+#include "gst/infer/width_buckets.h"
+
+namespace clinfer {
+
+// Hands frames to idle requests and queues them for the delivery. The streaming thread calls it, and
+// state changes and flushes do so while that thread stands still. Any thread may call the functions that
+// say so.
+class Intake {
+ public:
+  Intake(ElementShared& shared, ElementModel& model);
+
+  GstFlowReturn chain(Handle<GstBuffer> buffer);
+  // All events but those of a flush.
+  GstFlowReturn take_event(Handle<GstEvent> event);
+  bool take_query(GstQuery* query);
+
+  void restart();       // before a stream begins
+  void stop();          // what is compiled for other widths; keeps what is ready
+  void clear();         // as above, and drops everything
+  void begin_stream();  // the sink pad becomes active
+  void flush();         // the queue is empty, and frames of another position follow
+
+  // Any thread. While interrupted, no call blocks.
+  void interrupt();
+  void go_on();
+  // Any thread: frames go to another session from now on.
+  void leave(const Session& previous);
+  // Any thread: by an event of downstream, frames before `earliest` come too late.
+  void note_quality(double proportion, GstClockTime earliest);
+  // Any thread: no more frames are due.
+  bool is_at_end() const { return at_end_; }
+  // Any thread: the widths of a text recogniser that are ready, "160,640".
+  std::string ready_widths() const { return widths_.ready_widths(); }
+
+ private:
+  struct Quality {
+    GstClockTime earliest = GST_CLOCK_TIME_NONE;
+    double proportion = 1;
+    guint64 processed = 0, dropped = 0;
+  };
+
+  bool set_caps(const GstEvent* event);
+  void read_tags(const GstEvent* event);
+  Orientation orientation_for(const Settings& settings, GstBuffer* buffer);
+  void tell_of_turning(const char* why);
+  bool fed_live();
+  Outcome wanted_outcome(GstBuffer* buffer, const Settings& settings);
+  bool too_late(GstBuffer* buffer);
+  void report_quality(GstBuffer* buffer);
+  std::optional<std::chrono::nanoseconds> frame_interval() const;
+  ModelBatcher::BatchWait batch_wait(const Settings& settings) const;
+  bool add_to_clip(GstBuffer* buffer, const Session& session, const Settings& settings);
+  std::vector<InferenceRegion> regions_of(Job& job, const Settings& settings);
+  bool submit(Job& job, const Settings& settings, bool waits);
+  void flush_partial_batch();
+  std::unique_ptr<FrameInput> make_input(Job& job, SharedModel& shared);
+  std::unique_ptr<FrameInput> import_frame(Job& job, SharedModel& shared, const MemoryKind& kind);
+  void tell_of_device_copies();
+  std::shared_ptr<FrameInput> input_for(Job& job, const Session& session,
+                                        const Orientation& orientation);
+
+  ElementShared& shared_;
+  ElementModel& model_;
+  GstElement* const self_;
+  GstPad* const sink_;
+
+  GstVideoInfo info_;
+  bool has_caps_ = false;
+  bool has_surfaces_ = false;  // the frames are VA surfaces
+  GstSegment segment_;
+  uint64_t frame_number_ = 0;
+  bool dropped_ = false;  // frames were dropped since the last one that was passed on
+  bool asked_live_ = false;
+  GstVideoOrientationMethod tagged_ = GST_VIDEO_ORIENTATION_IDENTITY;  // by the stream's tags
+  bool warned_of_fields_ = false, warned_of_transformation_ = false;
+  bool told_of_turning_ = false, told_of_device_copies_ = false;
+  std::shared_ptr<const ObjectRules> looked_at_rules_;  // with a frame of these caps
+  std::weak_ptr<const Session> classified_with_;        // what track_results say
+  CudaCopier cuda_copier_;
+  ModelBatcher::Stream stream_;
+  Clip clip_;  // of a network that takes several frames
+  WidthBuckets widths_;
+
+  std::atomic<bool> at_end_{false};
+  mutable std::mutex mutex_;  // guards what follows
+  Quality quality_;
+};
+
+}  // namespace clinfer

@@ -1,0 +1,172 @@
+// How a frame becomes the inputs of inferences.
+#include <algorithm>
+
+#include "gst/infer/intake.h"
+
+namespace clinfer {
+namespace {
+
+// A batch of frames that are not live waits until it is full, or until the source stands still: it
+// may have no buffers left to give.
+constexpr auto kQuiet = std::chrono::milliseconds(100);
+
+// For live sources whose caps have no frame rate.
+constexpr auto kUnknownInterval = std::chrono::milliseconds(40);
+
+}  // namespace
+
+std::shared_ptr<FrameInput> Intake::input_for(Job& job, const Session& session,
+                                              const Orientation& orientation) {
+  if (session.shared == job.session->shared) return job.input;
+  std::shared_ptr<FrameInput>& input = job.inputs_of_widths[session.shared->compiled.get()];
+  if (input == nullptr) {
+    input = make_input(job, *session.shared);
+    input->turn(orientation);
+  }
+  return input;
+}
+
+std::unique_ptr<FrameInput> Intake::make_input(Job& job, SharedModel& shared) {
+  if (shared.compiled->tier() == Tier::first)  // the host reads what is mapped
+    return std::make_unique<FrameInput>(job.buffer.get(), info_, *shared.compiled);
+  if (has_surfaces_ && model_.takes_surfaces() && shared.display != nullptr) {
+    const std::string problem = shared.surface_problem_of(frame_of_info(info_).format);
+    if (problem.empty())
+      return std::make_unique<FrameInput>(job.buffer.get(), info_, *shared.display,
+                                          shared.compiled);
+    shared_.warn_of_copies(problem);
+  }
+  if (const MemoryKind* kind = shared_.kind; kind != nullptr && model_.takes_imports())
+    return import_frame(job, shared, *kind);
+  return std::make_unique<FrameInput>(job.buffer.get(), info_, *shared.compiled);
+}
+
+std::unique_ptr<FrameInput> Intake::import_frame(Job& job, SharedModel& shared,
+                                                 const MemoryKind& kind) {
+  MemoryImporter& importer = *shared.importers.at(kind.handle);
+  if constexpr (kHaveCudaMemory) {
+    if (&kind == &cuda_kind() && !CudaCopier::is_exportable(job.buffer.get()) &&
+        importer.problem().empty())
+      try {
+        const Handle<GstBuffer> copy = cuda_copier_.copy(job.buffer.get(), info_);
+        auto input = std::make_unique<FrameInput>(copy.get(), info_, importer);
+        job.copied_on_device = input->zero_copy();
+        if (job.copied_on_device) tell_of_device_copies();
+        return input;
+      } catch (const Error& error) {
+        shared_.warn_of_copies(error.what());
+      }
+  }
+  return std::make_unique<FrameInput>(job.buffer.get(), info_, importer);
+}
+
+void Intake::tell_of_device_copies() {
+  if (std::exchange(told_of_device_copies_, true)) return;
+  GST_ELEMENT_INFO(self_, RESOURCE, SETTINGS,
+                   ("frames in CUDAMemory are copied on the device: the element before allocates "
+                    "memory that cannot be exported"),
+                   (nullptr));
+}
+
+// Between frames, by the caps.
+std::optional<std::chrono::nanoseconds> Intake::frame_interval() const {
+  if (GST_VIDEO_INFO_FPS_N(&info_) <= 0 || GST_VIDEO_INFO_FPS_D(&info_) <= 0) return std::nullopt;
+  return std::chrono::nanoseconds(
+      gst_util_uint64_scale(GST_SECOND, static_cast<guint64>(GST_VIDEO_INFO_FPS_D(&info_)),
+                            static_cast<guint64>(GST_VIDEO_INFO_FPS_N(&info_))));
+}
+
+ModelBatcher::BatchWait Intake::batch_wait(const Settings& settings) const {
+  if (settings.batch_timeout >= 0)
+    return {std::chrono::milliseconds(settings.batch_timeout), kQuiet};
+  if (shared_.live.load()) return {frame_interval(), kQuiet};
+  return {std::nullopt, kQuiet};
+}
+
+// The parts of the frame that are to be inferred; tracked objects that have a result go to the job.
+std::vector<InferenceRegion> Intake::regions_of(Job& job, const Settings& settings) {
+  const Rect whole = job.input->region();
+  std::vector<InferenceRegion> regions{{std::nullopt, whole, std::nullopt}};
+  if (settings.inference_region == RegionChoice::roi_list) {
+    regions = regions_to_infer(job.buffer.get(), job.visible, settings.object_class);
+    const double pixel_aspect = static_cast<double>(GST_VIDEO_INFO_PAR_N(&info_)) /
+                                std::max(GST_VIDEO_INFO_PAR_D(&info_), 1);
+    for (InferenceRegion& region : regions)
+      region.rect = job.rules->around(region.rect, job.visible, pixel_aspect);
+  }
+  if (settings.reclassify_interval != 1) {
+    if (classified_with_.lock() != job.session) {
+      shared_.track_results.clear();  // another model says something else
+      classified_with_ = job.session;
+    }
+    shared_.track_results.next_frame();
+    std::erase_if(regions, [&](const InferenceRegion& region) {
+      if (!region.track ||
+          shared_.track_results.is_due(*region.track, settings.reclassify_interval))
+        return false;
+      job.known_regions.push_back(region);
+      return true;
+    });
+  }
+  if (std::exchange(looked_at_rules_, job.rules) != job.rules)
+    for (const std::string& region : job.rules->regions_outside(job.visible))
+      GST_ELEMENT_WARNING(self_, RESOURCE, SETTINGS,
+                          ("the region %s lies outside of frames of %dx%d, and gets no results",
+                           region.c_str(), job.visible.width, job.visible.height),
+                          (nullptr));
+  if (job.rules->has_regions() || job.rules->has_tiles()) regions.clear();
+  for (const Rect& part : job.rules->parts(job.visible))
+    regions.push_back({std::nullopt, part, std::nullopt});
+  return regions;
+}
+
+// Gives the frame's inferences to the batcher. False while flushing, or when the device could not
+// begin the frame soon enough and `waits` is false.
+bool Intake::submit(Job& job, const Settings& settings, bool waits) {
+  const Orientation orientation = orientation_for(settings, job.buffer.get());
+  job.input = make_input(job, *job.session->shared);
+  job.input->turn(orientation);
+  job.visible = job.input->visible();
+  const std::vector<InferenceRegion> regions = regions_of(job, settings);
+  const Clip::Frames clip = job.session->network.clip_length > 1 ? clip_.frames() : Clip::Frames();
+  const ModelBatcher::BatchWait wait = batch_wait(settings);
+  const ModelBatcher::Clock::duration longest_wait = frame_interval().value_or(kUnknownInterval);
+  stream_.share = settings.share;
+  for (const InferenceRegion& region : regions) {
+    Job::Inference& inference = job.inferences.emplace_back();
+    inference.region = region;
+    int width = region.rect.width, height = region.rect.height;
+    if (orientation.transpose) std::swap(width, height);
+    inference.session = widths_.session_for(job.session, width, height, waits);
+    ModelBatcher& batcher = *inference.session->shared->batcher;
+    // The device may need the input for longer than the job lives.
+    const auto fill = [frames = clip.empty()
+                                    ? Clip::Frames{input_for(job, *inference.session, orientation)}
+                                    : clip,
+                       visible = job.visible, &inference](InferRequest& request, size_t image) {
+      inference.begun = Job::Clock::now();
+      const Network& network = inference.session->network;
+      const Rect& region = inference.region.rect;
+      const Rect part = network.crop_share >= 1
+                            ? region
+                            : fed_part(region.width == 0 ? visible : region, network);
+      for (size_t k = 0; k < frames.size(); ++k)
+        inference.placement = frames[k]->fill(request, network.image_input, network.transform, part,
+                                              image * frames.size() + k);
+    };
+    if (waits)
+      inference.ticket = batcher.submit(stream_, fill, wait);
+    else if (job.inferences.size() == 1)
+      inference.ticket = batcher.try_submit(stream_, fill, wait, longest_wait);
+    else  // all regions of a frame that was admitted follow
+      inference.ticket = batcher.submit_more(stream_, fill, wait);
+    if (!inference.ticket) {
+      job.inferences.pop_back();
+      return false;
+    }
+  }
+  shared_.unreadable.count_readable();
+  return true;
+}
+
+}  // namespace clinfer

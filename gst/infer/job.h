@@ -1,0 +1,88 @@
+// The items that pass through the element: frames with their inferences, events and queries.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "gst/base/handle.h"
+#include "gst/frames/frame_input.h"
+#include "gst/infer/model_loader.h"
+#include "gst/infer/object_rules.h"
+#include "gst/meta/meta.h"
+
+namespace clinfer {
+
+// A frame on its way through the element. Its destructor waits for the device (the tickets do),
+// then unmaps the buffer and releases it.
+struct Job {
+  using Clock = std::chrono::steady_clock;
+  struct Inference {
+    InferenceRegion region;
+    std::shared_ptr<const Session> session;  // the job's, or of another width
+    Placement placement;                     // set when it is launched
+    Clock::time_point begun;                 // when it was launched
+    ModelBatcher::Ticket ticket;
+  };
+  Handle<GstBuffer> buffer;
+  std::shared_ptr<const Session> session;  // null: passes while the model is not ready
+  std::shared_ptr<FrameInput> input;  // the batcher keeps it for as long as the device needs it
+  // For sessions of other widths, by their model.
+  std::map<const CompiledModel*, std::shared_ptr<FrameInput>> inputs_of_widths;
+  std::list<Inference> inferences;             // one for the whole frame, or one per region
+  std::vector<InferenceRegion> known_regions;  // tracked objects that have a result already
+  bool copied_on_device = false;               // `input` is a copy that never left the device
+  // As the properties were when the frame came.
+  DecodeSettings decode;
+  std::shared_ptr<const ObjectRules> rules;
+  unsigned hold_results = 0;
+  Outcome outcome = Outcome::run;
+  Rect visible;
+  bool discont = false;                 // frames were dropped before this one
+  Clock::time_point arrived, admitted;  // at the pad, and when there was room
+};
+
+// The answer to a query in the queue. Not a std::promise, whose destructor takes memory.
+class QueryAnswer {
+ public:
+  // The first answer counts.
+  void give(bool answer) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!answer_) answer_ = answer;
+    }
+    given_.notify_all();
+  }
+  bool wait() {
+    std::unique_lock lock(mutex_);
+    given_.wait(lock, [this] { return answer_.has_value(); });
+    return *answer_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable given_;
+  std::optional<bool> answer_;
+};
+
+// A query in the queue. One that a flush drops is answered no.
+struct QueryTicket {
+  explicit QueryTicket(GstQuery* asked) : query(asked) {}
+  ~QueryTicket() { answer->give(false); }
+  GstQuery* query;
+  std::shared_ptr<QueryAnswer> answer = std::make_shared<QueryAnswer>();
+};
+
+// Exactly one of the three is set.
+struct QueueItem {
+  std::unique_ptr<Job> job;
+  Handle<GstEvent> event;
+  std::unique_ptr<QueryTicket> query;
+};
+
+}  // namespace clinfer

@@ -1,0 +1,54 @@
+// The element's properties for all of its threads.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "gst/base/instance.h"
+#include "gst/infer/object_rules.h"
+#include "gst/infer/properties.h"
+#include "gst/infer/settings.h"
+
+namespace clinfer {
+
+// Immutable snapshots of the properties. A change replaces the snapshot, so that a thread which reads
+// one for each frame copies a pointer. Any thread; the GstObject lock guards the pointers.
+class LiveSettings {
+ public:
+  explicit LiveSettings(GstElement* element) : element_(element) {}
+
+  std::shared_ptr<const Settings> now() const {
+    const ObjectLock lock(element_);
+    return settings_;
+  }
+  // Sets a property and gives the settings with it.
+  std::shared_ptr<const Settings> set(guint id, const ElementProperty& property,
+                                      const GValue* value) {
+    const ObjectLock lock(element_);
+    lost_.set(id, property, settings_, value);
+    return settings_;
+  }
+  // Throws Error{out_of_memory} where a property could not be set.
+  std::shared_ptr<const Settings> checked() const {
+    const ObjectLock lock(element_);
+    lost_.check(element_properties());
+    return settings_;
+  }
+  // The rules that follow from the properties, as they were last accepted.
+  std::shared_ptr<const ObjectRules> rules() const {
+    const ObjectLock lock(element_);
+    return rules_;
+  }
+  void set_rules(std::shared_ptr<const ObjectRules> rules) {
+    const ObjectLock lock(element_);
+    rules_.swap(rules);
+  }
+
+ private:
+  GstElement* const element_;
+  std::shared_ptr<const Settings> settings_ = std::make_shared<const Settings>();
+  std::shared_ptr<const ObjectRules> rules_ = std::make_shared<const ObjectRules>();
+  LostProperties lost_;
+};
+
+}  // namespace clinfer

@@ -51,7 +51,8 @@ Arguments::Arguments(const CommandSpec& spec, const std::vector<std::string>& wo
       values_[option.name].push_back(std::move(value));
     }
   }
-  if (positional_.size() < spec.positional.size())
+  if (positional_.size() < spec.positional.size() &&
+      !spec.positional[positional_.size()].starts_with("["))
     fail(spec.positional[positional_.size()] + " is missing; see clinfer " + spec.name + " --help");
   if (positional_.size() > spec.positional.size())
     fail("what is \"" + positional_[spec.positional.size()] + "\"? See clinfer " + spec.name +

@@ -17,9 +17,9 @@ struct OptionSpec {
 };
 
 struct CommandSpec {
-  std::string name;  // "run"
-  std::string help;  // one line
-  std::vector<std::string> positional;
+  std::string name;                     // "run"
+  std::string help;                     // one line
+  std::vector<std::string> positional;  // "MODEL"; "[B]" may be left out
   std::vector<OptionSpec> options;
 };
 
@@ -30,6 +30,7 @@ class Arguments {
   Arguments(const CommandSpec& spec, const std::vector<std::string>& words);
 
   bool wants_help() const { return help_; }
+  size_t positionals() const { return positional_.size(); }
   const std::string& positional(size_t i) const { return positional_[i]; }
   bool has(const std::string& option) const { return values_.count(option) != 0; }
   std::optional<std::string> value(const std::string& option) const;  // the last one given

@@ -15,6 +15,7 @@ struct Command {
 
 Command devices_command();
 Command run_command();
+Command compare_command();
 Command bench_command();
 Command tune_command();
 Command graph_command();

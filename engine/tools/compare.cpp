@@ -1,143 +1,283 @@
-// clinfer run --compare-with: layer by layer on the device against the plain C++ version.
+// clinfer compare: two models, or one in two ways, on the frames of videos.
+#include "engine/tools/compare.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <iostream>
-#include <map>
 
-#include "engine/compile/model_compiler.h"
-#include "engine/graph/evaluate.h"
+#include "engine/measure/ab_comparison.h"
+#include "engine/measure/noise.h"
 #include "engine/tools/commands.h"
-#include "engine/tools/npy.h"
+#include "engine/tools/elements.h"
+#include "engine/tools/progress.h"
+#include "engine/tools/text.h"
+#include "kernels/base/text.h"
 
 namespace clinfer {
 
 namespace {
 
-using Values = std::map<std::pair<const Node*, int>, Tensor>;
+constexpr size_t kFrames = 100;
+constexpr size_t kWorst = 6;
+constexpr double kSeconds = 4;  // of measuring speed
+// A frame is shown as one of the worst if its confidences differ by more than this, where its objects
+// agree.
+constexpr double kWorthShowing = 0.02;
 
-// The output that a Reorder copies.
-Edge origin(Edge edge) {
-  while (edge.node->is("Reorder")) edge = edge.node->inputs[0];
-  return edge;
-}
-
-struct Difference {
-  double error = 0, scale = 0;  // the largest |a - b| and |b|
-  std::string text;             // "1.2e-06", or why the two cannot be compared
-};
-
-Difference difference(const Tensor& a, const Tensor& b) {
-  if (a.shape() != b.shape()) return {0, 0, to_string(a.shape()) + " for " + to_string(b.shape())};
-  Difference d;
-  const std::vector<float> left = a.to_floats(), right = b.to_floats();
-  for (size_t i = 0; i < left.size(); ++i) {
-    const bool same = left[i] == right[i] || (std::isnan(left[i]) && std::isnan(right[i]));
-    const double error = same ? 0 : std::abs(static_cast<double>(left[i]) - right[i]);
-    d.error = std::max(d.error, std::isnan(error) ? INFINITY : error);
-    if (std::isfinite(right[i])) d.scale = std::max<double>(d.scale, std::abs(right[i]));
-  }
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g", d.error);
-  d.text = text;
-  return d;
-}
-
-void print(const std::string& largest, const std::string& own, const std::string& total,
-           const std::string& layer) {
-  std::printf("%-10s %-10s %-10s %s\n", largest.c_str(), own.c_str(), total.c_str(), layer.c_str());
-}
-
-// The node on the values that the device gave its inputs; empty where one of them was not kept.
-std::vector<Tensor> own_reference(const Node& node, const Values& device) {
-  std::vector<Tensor> inputs;
-  for (const Edge& input : node.inputs) {
-    const Edge from = origin(input);
-    if (from.node->is("Constant")) {
-      inputs.push_back(from.node->constant);
-      continue;
+void measure_speed(const VideoModel& a, const VideoModel& b, double seconds, Comparison& result) {
+  Requests requests[2];
+  for (const auto& [model, of] : {std::pair{&a, &requests[0]}, {&b, &requests[1]}})
+    for (unsigned i = 0; i < 2 * model->compiled().streams(); ++i) {
+      of->push_back(model->compiled().create_request());
+      set_noise(*of->back(), model->compiled().inputs());
+      for (const auto& [input, value] : model->network().constants)
+        of->back()->set_input(input, value);
     }
-    const auto found = device.find({from.node, from.port});
-    if (found == device.end()) return {};
-    inputs.push_back(found->second);
-  }
-  return evaluate_node(node, inputs);
+  const ABComparison speed =
+      compare_alternately(requests[0], requests[1], seconds, [] { return !interrupted(); });
+  end_if_interrupted("nothing is written");
+  result.a.ms = speed.first_ms;
+  result.b.ms = speed.second_ms;
+  result.gain = speed.gain;
+  result.gain_low = speed.low;
+  result.gain_high = speed.high;
 }
 
-// The outputs as DIRECTORY/0.npy ... have them; empty for one that has no file there.
-std::vector<Tensor> read_references(const std::string& directory, size_t outputs) {
-  std::vector<Tensor> references(outputs);
-  bool any = false;
-  for (size_t i = 0; i < outputs; ++i) {
-    const auto file = std::filesystem::path(directory) / (std::to_string(i) + ".npy");
-    if (!std::filesystem::exists(file)) continue;
-    references[i] = read_npy(file.string());
-    any = true;
+SideFacts facts_of(const VideoModel& model) {
+  return {model.network().model->path(), model.compiled().device().name,
+          name_of(model.compiled().precision()), model.file_bytes(), 0};
+}
+
+// How little a frame's results agree; frames are shown in this order.
+double badness(const Agreement& frame) {
+  return 1 - frame.share() + 0.1 * std::min(1.0, frame.confidence.most) +
+         0.1 * std::min(1.0, frame.values.most);
+}
+
+std::string size_text(size_t bytes) { return format("%.2f MB", static_cast<double>(bytes) / 1e6); }
+
+std::string percent(double share) { return format("%.2f %%", 100 * share); }
+
+std::string side_text(const char* letter, const SideFacts& side) {
+  return std::string(letter) + "  " + safe_line(side.model) + " on " + safe_line(side.device) +
+         ", " + side.precision + ", " + size_text(side.file_bytes) +
+         format(", %.3f ms an inference\n", side.ms);
+}
+
+std::string json_side(const SideFacts& side) {
+  return "{\"model\":" + json_quoted(side.model) + ",\"device\":" + json_quoted(side.device) +
+         ",\"precision\":" + json_quoted(side.precision) +
+         ",\"bytes\":" + std::to_string(side.file_bytes) + ",\"ms\":" + json_number(side.ms) + "}";
+}
+
+std::string json_difference(const Difference& difference) {
+  return "{\"mean\":" + json_number(difference.mean()) +
+         ",\"most\":" + json_number(difference.most) + "}";
+}
+
+std::string json_agreement(const Agreement& all) {
+  std::string text = "\"agree\":" + json_number(all.share());
+  if (all.objects() > 0)
+    text += format(
+                ",\"objects\":{\"a\":%zu,\"b\":%zu,\"both\":%zu,\"near\":%zu,\"only_a\":%zu,"
+                "\"only_b\":%zu",
+                all.objects_a, all.objects_b, all.both, all.near, all.only_a, all.only_b) +
+            ",\"agree\":" + json_number(all.share_of_objects()) +
+            ",\"agree_or_near\":" + json_number(all.share_of_objects_or_near()) + "}";
+  if (all.answers > 0)
+    text += format(",\"answers\":{\"all\":%zu,\"same\":%zu}", all.answers, all.same_answers);
+  if (all.cells > 0)
+    text += format(",\"map_points\":{\"all\":%zu,\"same\":%zu}", all.cells, all.same_cells);
+  if (all.confidence.count > 0)
+    text += ",\"confidence_difference\":" + json_difference(all.confidence);
+  if (all.values.count > 0) text += ",\"value_difference\":" + json_difference(all.values);
+  return text;
+}
+
+Side side_of(const Arguments& arguments, bool second) {
+  Side side;
+  ModelOptions& options = side.options;
+  options.model = arguments.positional(second && arguments.positionals() > 1 ? 1 : 0);
+  options.labels_file = arguments.value("--labels-file").value_or("");
+  options.post_process = arguments.value("--post-process").value_or("auto");
+  for (const std::string& text : arguments.all("--reshape"))
+    options.reshape += (options.reshape.empty() ? "" : ";") + text;
+  side.config = read_config(arguments);
+  std::vector<std::string> settings = arguments.all("--config");
+  if (second) {
+    for (const std::string& text : arguments.all("--config-b")) {
+      side.config.set_all(text);
+      settings.push_back(text);
+    }
+    side.config.device = arguments.value("--device-b").value_or(side.config.device);
   }
-  if (!any)
-    throw Error{
-        ErrorCode::not_found,
-        "--compare-with " + directory + ": there is no 0.npy ... as run --output-dir writes them"};
-  return references;
+  options.config_file = side.config.config_file;
+  side.element = element_words(options, side.config.device, settings);
+  return side;
+}
+
+void run(const Arguments& arguments) {
+  const std::vector<std::string> videos = arguments.all("--video");
+  if (videos.empty())
+    throw Error(ErrorCode::bad_argument, "--video FILE is needed: frames to compare on");
+  if (arguments.positionals() == 1 && !arguments.has("--device-b") && !arguments.has("--config-b"))
+    throw Error(ErrorCode::bad_argument,
+                "say with what to compare: a second model, --device-b D, or --config-b KEY=VALUE "
+                "(INFERENCE_PRECISION=f32)");
+  catch_interrupts();
+  const std::optional<double> threshold = arguments.share("--threshold");
+  const Side a = side_of(arguments, false), b = side_of(arguments, true);
+  const std::vector<VideoFrame> frames =
+      sample_frames(videos, arguments.number("--frames", kFrames, 1, 100000));
+  const Comparison result =
+      compare_on_frames(a, b, frames, threshold, arguments.seconds("--seconds", kSeconds));
+  const std::string sheet = arguments.value("--sheet").value_or("");
+  if (!sheet.empty()) draw_worst(result, a, b, sheet);
+  std::cout << (arguments.has("--json") ? json_of(result, sheet) + "\n" : text_of(result));
+  if (!arguments.has("--json") && !sheet.empty())
+    std::cout << "the frames that agree least, A left and B right: " << safe_line(sheet) << "\n";
 }
 
 }  // namespace
 
-void compare_layers(std::shared_ptr<const Model> model, const Config& config,
-                    const std::vector<Tensor>& inputs, const std::string& directory) {
-  const std::vector<Tensor> references = read_references(directory, model->outputs().size());
-  const auto compiled = compile_model(std::move(model), config, {}, {}, {.expose_layers = true});
-  say_warnings(*compiled);
-  const auto request = compiled->create_request();
-  for (size_t i = 0; i < inputs.size(); ++i) request->set_input(i, inputs[i]);
-  request->start();
-  request->wait();
-
-  const Graph& graph = *compiled->network().plan().graph;
-  Values device, plain;
-  for (size_t i = 0; i < inputs.size(); ++i) device[{graph.parameters[i], 0}] = inputs[i];
-  for (size_t i = 0; i < graph.results.size(); ++i) {
-    const Edge from = origin(graph.results[i]->inputs[0]);
-    device[{from.node, from.port}] = request->output(i);
-  }
-  evaluate_graph(graph, inputs, [&](const Node& node, std::span<const Tensor> values) {
-    for (size_t port = 0; port < values.size(); ++port)
-      plain[{&node, static_cast<int>(port)}] = values[port];
-  });
-
-  print("largest", "own error", "error", "layer");
-  std::string worst;
-  double most = 0;
-  for (const auto& node : graph.nodes()) {
-    if (!node->def || node->is("Reorder")) continue;
-    const std::vector<Tensor> own = own_reference(*node, device);
-    for (size_t port = 0; port < node->outputs.size(); ++port) {
-      const std::pair<const Node*, int> key{node.get(), static_cast<int>(port)};
-      if (!device.count(key) || !plain.count(key)) continue;
-      const Difference total = difference(device[key], plain[key]);
-      const Difference alone = own.empty() ? Difference{} : difference(device[key], own[port]);
-      std::string fused;
-      for (const PostOp& op : node->tail) fused += " + " + op.function;
-      char largest[32];
-      std::snprintf(largest, sizeof largest, "%.3g", total.scale);
-      print(largest, own.empty() ? "-" : alone.text, total.text,
-            printable(node->name) + " (" + printable(node->type) + fused + ")");
-      if (alone.error / std::max(1.0, alone.scale) > most) {
-        most = alone.error / std::max(1.0, alone.scale);
-        worst = label(*node);
-      }
+Comparison compare_on_frames(const Side& a, const Side& b, const std::vector<VideoFrame>& frames,
+                             std::optional<double> threshold, double seconds) {
+  const VideoModel left(a.options, a.config), right(b.options, b.config);
+  Comparison result;
+  result.threshold = threshold.value_or(left.network().model_defaults.threshold);
+  const auto least = static_cast<float>(std::max(result.threshold - kNear, 0.0));
+  {
+    ProgressLine progress;
+    for (const VideoFrame& frame : frames) {
+      end_if_interrupted("nothing is written");
+      const Agreement agreed = agreement(left.results(frame.frame, least),
+                                         right.results(frame.frame, least), result.threshold);
+      result.all.add(agreed);
+      result.frames.push_back({&frame, agreed});
+      progress("comparing: frame", result.frames.size(), frames.size());
     }
   }
-  if (!worst.empty())
-    std::cout << "the largest error of its own, " << most << " of the values, is that of " << worst
-              << "\n";
-  for (size_t i = 0; i < references.size(); ++i) {
-    if (references[i].empty()) continue;
-    const Difference d = difference(request->output(i), references[i]);
-    std::cout << "output " << i << " against " << directory << "/" << i << ".npy: error " << d.text
-              << ", largest value " << d.scale << "\n";
+  std::stable_sort(result.frames.begin(), result.frames.end(),
+                   [](const FrameComparison& x, const FrameComparison& y) {
+                     return badness(x.agreement) > badness(y.agreement);
+                   });
+  result.a = facts_of(left);
+  result.b = facts_of(right);
+  measure_speed(left, right, seconds, result);
+  return result;
+}
+
+void draw_worst(const Comparison& comparison, const Side& a, const Side& b,
+                const std::string& file) {
+  std::vector<Tile> tiles;
+  const std::string threshold = "threshold=" + format("%g", comparison.threshold);
+  for (const FrameComparison& frame : comparison.frames) {
+    if (tiles.size() == 2 * kWorst) break;
+    for (const Side* side : {&a, &b}) {
+      tiles.push_back({frame.frame, side->element});
+      tiles.back().element.push_back(threshold);
+    }
   }
+  draw_sheet(tiles, 2, file);
+}
+
+std::string text_of(const Comparison& comparison) {
+  const Agreement& all = comparison.all;
+  std::string text = side_text("A", comparison.a) + side_text("B", comparison.b);
+  text += format("speed    B is %.3f times as fast as A (quartiles %.3f to %.3f)\n",
+                 comparison.gain, comparison.gain_low, comparison.gain_high);
+  text += format("frames   %zu\n", comparison.frames.size());
+  if (all.objects() > 0) {
+    text += format("objects  %zu of A, %zu of B with a confidence of %.2f or more\n", all.objects_a,
+                   all.objects_b, comparison.threshold);
+    text += "         " + percent(all.share_of_objects()) +
+            format(" agree (same class, boxes overlap by %.1f); %zu only of A, %zu only of B\n",
+                   kSameBox, all.only_a, all.only_b);
+    text +=
+        "         " + percent(all.share_of_objects_or_near()) +
+        format(" with those that one model sees just below the threshold (by up to %.1f): %zu\n",
+               kNear, all.near);
+  }
+  if (all.answers > 0)
+    text += format("classes  %zu of %zu answers are the same: ", all.same_answers, all.answers) +
+            percent(static_cast<double>(all.same_answers) / static_cast<double>(all.answers)) +
+            "\n";
+  if (all.cells > 0)
+    text += "maps     " +
+            percent(static_cast<double>(all.same_cells) / static_cast<double>(all.cells)) +
+            " of the points have the same class\n";
+  if (all.confidence.count > 0)
+    text += format("confidence differs by %.4f in the mean, %.4f at most\n", all.confidence.mean(),
+                   all.confidence.most);
+  if (all.values.count > 0)
+    text += format(
+        "values differ by %.3g in the mean, %.3g at most (vectors: 1 - cosine; others: of "
+        "the largest)\n",
+        all.values.mean(), all.values.most);
+  if (all.objects() + all.answers + all.cells + all.values.count == 0)
+    text += "neither found anything: a lower --threshold, or a video that shows what it finds\n";
+  size_t shown = 0;
+  for (const FrameComparison& frame : comparison.frames) {
+    const Agreement& agreed = frame.agreement;
+    if (shown++ == kWorst || badness(agreed) < 0.1 * kWorthShowing) break;
+    text += format("%s frame %zu of %s: ", shown == 1 ? "worst   " : "        ",
+                   frame.frame->number, safe_line(frame.frame->video).c_str()) +
+            percent(agreed.share()) +
+            format(" agree, confidence differs by %.3f at most\n", agreed.confidence.most);
+  }
+  return text;
+}
+
+std::string json_of(const Comparison& comparison, const std::string& sheet) {
+  std::string text = "{\"a\":" + json_side(comparison.a) + ",\"b\":" + json_side(comparison.b) +
+                     ",\"speed\":{\"gain\":" + json_number(comparison.gain) +
+                     ",\"low\":" + json_number(comparison.gain_low) +
+                     ",\"high\":" + json_number(comparison.gain_high) +
+                     "},\"frames\":" + std::to_string(comparison.frames.size()) +
+                     ",\"threshold\":" + json_number(comparison.threshold) + "," +
+                     json_agreement(comparison.all) + ",\"worst\":[";
+  for (size_t i = 0; i < std::min(kWorst, comparison.frames.size()); ++i) {
+    const FrameComparison& frame = comparison.frames[i];
+    text += std::string(i ? "," : "") + "{\"video\":" + json_quoted(frame.frame->video) +
+            ",\"frame\":" + std::to_string(frame.frame->number) + "," +
+            json_agreement(frame.agreement) + "}";
+  }
+  return text + "],\"sheet\":" + (sheet.empty() ? "null" : json_quoted(sheet)) + "}";
+}
+
+std::vector<std::string> element_words(const ModelOptions& options, const std::string& device,
+                                       const std::vector<std::string>& settings) {
+  std::vector<std::string> words = {"clinfer", assignment("model", options.model),
+                                    assignment("device", device)};
+  if (!options.labels_file.empty()) words.push_back(assignment("labels-file", options.labels_file));
+  if (options.post_process != "auto")
+    words.push_back(assignment("post-process", options.post_process));
+  if (!options.reshape.empty()) words.push_back(assignment("reshape", options.reshape));
+  std::string config;
+  for (const std::string& setting : settings) config += (config.empty() ? "" : ",") + setting;
+  if (!config.empty()) words.push_back(assignment("config", config));
+  return words;
+}
+
+Command compare_command() {
+  return {{"compare",
+           "two models, or one in two precisions or on two devices, on the frames of a video",
+           {"A", "[B]"},
+           {{"--video", "FILE|URI", "where the frames come from; may be repeated"},
+            {"--frames", "N", "how many, spread evenly (100)"},
+            {"--threshold", "T", "least confidence of an object (as the model states, else 0.5)"},
+            {"--sheet", "F.png", "draw the frames that agree least, A left and B right"},
+            {"--seconds", "S", "how long to measure the speed (4)"},
+            {"--json", "", "one line of JSON instead of text"},
+            device_option(),
+            {"--device-b", "D", "the device of B; unless given, that of A"},
+            {"--config-b", "KEY=VALUE,...", "settings of B besides --config"},
+            {"--labels-file", "F", "one class name per line"},
+            {"--post-process", "HEAD", "the head that reads the outputs; default: auto"},
+            reshape_option(),
+            config_option()}},
+          run};
 }
 
 }  // namespace clinfer

@@ -1,12 +1,5 @@
 // clinfer heads: how the element reads a model's outputs and why, and what that gives on a picture.
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cctype>
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <iostream>
 #include <optional>
@@ -14,8 +7,7 @@
 
 #include "engine/heads/network.h"
 #include "engine/tools/commands.h"
-
-extern char** environ;
+#include "engine/tools/elements.h"
 
 namespace clinfer {
 namespace {
@@ -35,38 +27,10 @@ ModelOptions options_of(const Arguments& arguments) {
   return options;
 }
 
-// In a build folder the plug-in lies beside the program's folder, where GStreamer does not look.
-void find_built_plugin() {
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  const fs::path folder = program.parent_path() / ".." / ".." / "gst";
-  if (error || !fs::exists(folder / "libgstclinfer.so", error)) return;
-  const char* known = std::getenv("GST_PLUGIN_PATH");
-  const std::string path =
-      fs::weakly_canonical(folder).string() + (known != nullptr ? std::string(":") + known : "");
-  setenv("GST_PLUGIN_PATH", path.c_str(), 1);
-}
-
-// Runs the elements on one picture, so that what is shown is what pipelines give. Returns once they
-// have ended.
-void run_elements(const std::vector<std::string>& words) {
-  find_built_plugin();
-  std::vector<char*> pointers;
-  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
-  pointers.push_back(nullptr);
-  pid_t child = 0;
-  if (const int problem =
-          posix_spawnp(&child, pointers[0], nullptr, nullptr, pointers.data(), environ))
-    throw Error{ErrorCode::not_found, "--image needs gst-launch-1.0, which cannot be started: " +
-                                          std::string(std::strerror(problem))};
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0)
-    if (errno != EINTR) throw Error{ErrorCode::device_failed, "gst-launch-1.0 was lost"};
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    throw Error{ErrorCode::device_failed,
-                "the pipeline failed; it needs the elements clinfer, clpublish and cloverlay (set "
-                "GST_PLUGIN_PATH), pngenc and a decoder of the picture (pngdec, jpegdec ...)"};
-}
+constexpr const char* kNeeds =
+    "the elements clinfer, clpublish and cloverlay (set GST_PLUGIN_PATH), pngenc and a decoder of "
+    "the "
+    "picture (pngdec, jpegdec ...)";
 
 bool is_picture(const std::string& file) {
   std::string suffix = fs::path(file).extension().string();
@@ -74,23 +38,6 @@ bool is_picture(const std::string& file) {
   for (const char* known : {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff"})
     if (suffix == known) return true;
   return false;
-}
-
-void append(std::vector<std::string>& words, std::initializer_list<std::string> more) {
-  words.insert(words.end(), more);
-}
-
-// As gst-launch-1.0 reads it: a backslash takes the meaning of what follows. It puts one before each
-// space by itself, but not after a quotation mark.
-std::string assignment(const std::string& property, const std::string& value) {
-  std::string text = property + "=";
-  bool quoted = false;
-  for (const char c : value) {
-    quoted |= c == '"';
-    if (c == '\\' || c == '"' || (c == ' ' && quoted)) text += '\\';
-    text += c;
-  }
-  return text;
 }
 
 // The name as a format of printf(), which the elements of numbered files take.
@@ -126,50 +73,30 @@ void infer_and_draw(const ModelOptions& options, const Arguments& arguments,
                  "multifilesink", assignment("location", pattern(drawn))});
 }
 
-// A folder that goes with the object.
-class Folder {
- public:
-  Folder() {
-    std::string path = (fs::temp_directory_path() / "clinfer-frames-XXXXXX").string();
-    if (mkdtemp(path.data()) == nullptr)
-      throw Error{ErrorCode::not_found, path + " cannot be made: " + std::strerror(errno)};
-    path_ = path;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::string file(int number) const {
-    return (path_ / (std::to_string(number) + ".png")).string();
-  }
-  std::string all() const { return pattern(path_.string()) + "/%d.png"; }
-
- private:
-  fs::path path_;
-};
+// Numbered pictures in a folder.
+std::string picture(const Folder& folder, int number) {
+  return folder.file(std::to_string(number) + ".png");
+}
+std::string pictures(const Folder& folder) { return pattern(folder.file("")) + "%d.png"; }
 
 // Writes the first `count` frames of a video, numbered from 0. A decoder may give more.
 void unpack(const std::string& video, int count, const Folder& folder) {
-  std::vector<std::string> words = {"gst-launch-1.0", "-q"};
+  std::vector<std::string> words;
   decode(video, words);
   append(words,
          {"!", "identity", "eos-after=" + std::to_string(count + 1), "!", "pngenc",
-          "compression-level=1", "!", "multifilesink", assignment("location", folder.all())});
-  run_elements(words);
+          "compression-level=1", "!", "multifilesink", assignment("location", pictures(folder))});
+  run_elements(words, kNeeds);
   std::error_code error;
-  if (!fs::is_regular_file(folder.file(count - 1), error))
+  if (!fs::is_regular_file(picture(folder, count - 1), error))
     throw Error{ErrorCode::bad_argument, video + " has fewer than " + std::to_string(count) +
                                              " frames, which the network takes at a time"};
 }
 
 void show_frames(const Folder& folder, const ModelOptions& options, int count,
                  const std::string& drawn, const Arguments& arguments) {
-  std::vector<std::string> words = {"gst-launch-1.0",
-                                    "-q",
-                                    "multifilesrc",
-                                    assignment("location", folder.all()),
+  std::vector<std::string> words = {"multifilesrc",
+                                    assignment("location", pictures(folder)),
                                     "stop-index=" + std::to_string(count - 1),
                                     "caps=image/png,framerate=25/1",
                                     "!",
@@ -180,18 +107,18 @@ void show_frames(const Folder& folder, const ModelOptions& options, int count,
                                     "video/x-raw,format=RGB",
                                     "!"};
   infer_and_draw(options, arguments, drawn, words);
-  run_elements(words);
+  run_elements(words, kNeeds);
 }
 
 // One picture, which stands for all frames of a clip, or the first frames of a video.
 void show_file(const std::string& file, const ModelOptions& options, int clip_length,
                const std::string& drawn, const Arguments& arguments) {
-  std::vector<std::string> words = {"gst-launch-1.0", "-q"};
+  std::vector<std::string> words;
   if (is_picture(file) || clip_length == 1) {
     decode(file, words);
     append(words, {"!", "imagefreeze", "num-buffers=" + std::to_string(clip_length), "!"});
     infer_and_draw(options, arguments, drawn, words);
-    run_elements(words);
+    run_elements(words, kNeeds);
     return;
   }
   const Folder folder;
@@ -205,11 +132,11 @@ void show_clip(const std::vector<std::string>& files, const ModelOptions& option
   const Folder folder;
   int number = 0;
   for (const std::string& file : files) {
-    std::vector<std::string> words = {"gst-launch-1.0", "-q"};
+    std::vector<std::string> words;
     decode(file, words);
     append(words, {"!", "imagefreeze", "num-buffers=1", "!", "pngenc", "compression-level=1", "!",
-                   "filesink", assignment("location", folder.file(number++))});
-    run_elements(words);
+                   "filesink", assignment("location", picture(folder, number++))});
+    run_elements(words, kNeeds);
   }
   show_frames(folder, options, number, drawn, arguments);
 }

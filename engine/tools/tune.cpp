@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 
 #include "engine/compile/model_compiler.h"
@@ -12,6 +11,7 @@
 #include "engine/measure/noise.h"
 #include "engine/measure/tuning.h"
 #include "engine/tools/commands.h"
+#include "engine/tools/progress.h"
 #include "engine/tools/tune_pipeline.h"
 #include "kernels/base/text.h"
 
@@ -25,8 +25,6 @@ constexpr auto kRedraw = std::chrono::milliseconds(200);  // of the bar on a ter
 constexpr auto kLine = std::chrono::seconds(5);           // between lines elsewhere
 constexpr double kCompareSeconds = 4;
 
-volatile std::sig_atomic_t interrupted = 0;
-
 std::string duration(double seconds) {
   char text[32];
   if (seconds < 60)
@@ -37,17 +35,17 @@ std::string duration(double seconds) {
   return text;
 }
 
-// A bar on a terminal, a line now and then elsewhere. On stderr: stdout is for results.
 // A layer's name in a table.
 std::string cell(const std::string& layer) {
   constexpr size_t kWidth = 40;
   return safe_line(utf8_prefix(layer, kWidth));
 }
 
+// A bar on a terminal, a line now and then elsewhere. On stderr: stdout is for results.
 class ProgressBar {
  public:
   bool operator()(const TuningStatus& status) {
-    if (interrupted) return false;
+    if (interrupted()) return false;
     if (Clock::now() - drawn_ < (terminal_ ? Clock::duration(kRedraw) : Clock::duration(kLine)))
       return true;
     drawn_ = Clock::now();
@@ -93,7 +91,7 @@ ABComparison compare(CompiledModel& untuned, CompiledModel& tuned) {
       set_noise(*of->back(), compiled->inputs());
     }
   return compare_alternately(requests[0], requests[1], kCompareSeconds,
-                             [] { return !interrupted; });
+                             [] { return !interrupted(); });
 }
 
 void print_table(const TuningReport& report) {
@@ -162,14 +160,10 @@ void run(const Arguments& arguments) {
                 "--batch 0 (AUTO) is what tuning finds: give a number, or none");
 
   const auto model = read_model(arguments);
-  struct sigaction action {};
-  action.sa_handler = [](int) { interrupted = 1; };
-  action.sa_flags = static_cast<int>(SA_RESETHAND);  // a second Ctrl-C ends the program at once
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  catch_interrupts();
   ProgressBar bar;
   const Progress unless_interrupted = [](const std::string&, size_t, size_t) {
-    return !interrupted;
+    return !interrupted();
   };
   const auto tuned = compile_model(model, config, unless_interrupted, std::ref(bar));
   bar.clear();
@@ -192,7 +186,7 @@ void run(const Arguments& arguments) {
       all.rounds);
   if (arguments.has("--pipeline"))
     tune_pipeline(model, config, arguments.has("--batch") ? config.batch : 0,
-                  [] { return !interrupted; });
+                  [] { return !interrupted(); });
 }
 
 }  // namespace

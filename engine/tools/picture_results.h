@@ -1,0 +1,43 @@
+// A network's results on a picture, in shares of the picture, so that they can be compared with those of
+// another network, or of the same one fed in another way.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/heads/decoder.h"
+
+namespace clinfer {
+
+struct PlacedObject {
+  double x_min = 0, y_min = 0, x_max = 0, y_max = 0;  // shares of the picture, clipped to it
+  double confidence = 0;
+  int label_id = 0;
+  std::string label;
+
+  double area() const { return (x_max - x_min) * (y_max - y_min); }
+};
+double overlap(const PlacedObject& a, const PlacedObject& b);  // intersection over union
+
+// A map at the points of a grid over the picture, row by row; NaN where it says nothing.
+struct PlacedMap {
+  static constexpr int kSide = 48;
+  std::string name;
+  MapKind kind = MapKind::classes;
+  std::vector<float> values;  // kSide x kSide
+};
+
+struct PictureResults {
+  std::vector<PlacedObject> objects;  // also the one that fills the picture
+  std::vector<Classification> answers;
+  std::vector<PlacedMap> maps;
+  std::vector<RecognizedText> texts;
+  std::vector<Embedding> embeddings;
+  std::vector<Tensor> tensors;  // where no head reads the outputs
+  std::string contradiction;
+};
+
+// Results of a network in pixels of its input, placed on a picture of width x height.
+PictureResults place(const Results& results, const Placement& placement, int width, int height);
+
+}  // namespace clinfer

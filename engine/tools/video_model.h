@@ -1,0 +1,35 @@
+// A model on a device that is fed with frames of videos by the elements' own preprocessing.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engine/heads/network.h"
+#include "engine/tools/picture_results.h"
+
+namespace clinfer {
+
+// Used by one thread at a time.
+class VideoModel {
+ public:
+  // Says on standard error what the model leaves open. Throws Error as describe_network() and
+  // compile() do, and Error{unsupported} for networks of clips.
+  VideoModel(const ModelOptions& options, Config config);
+
+  const Network& network() const { return network_; }
+  CompiledModel& compiled() const { return *compiled_; }
+  size_t file_bytes() const;  // of the model's files
+
+  // The outputs for a frame that is fed in this way, and its place in the input.
+  std::vector<Tensor> infer(const Frame& frame, const FrameTransform& transform,
+                            Placement& placement) const;
+  // As the elements do with all properties at their defaults but the threshold.
+  PictureResults results(const Frame& frame, float threshold) const;
+
+ private:
+  Network network_;
+  std::shared_ptr<CompiledModel> compiled_;
+  std::unique_ptr<InferRequest> request_;
+};
+
+}  // namespace clinfer

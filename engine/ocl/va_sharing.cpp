@@ -2,6 +2,8 @@
 #include "engine/ocl/va_sharing.h"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 
 namespace clinfer::ocl {
 
@@ -48,6 +50,21 @@ std::vector<const Device*> devices_of(const VaDisplay& display, std::string& pro
 
 std::string describe(const Device& device) {
   return device.info.name + " (" + device.info.id + ")";
+}
+
+// The context of a device, for as long as somebody has it: models share it, so that each takes what
+// another one's requests leave in memory of the device.
+std::shared_ptr<const Context> default_context(const Device& device) {
+  struct Contexts {
+    std::mutex mutex;
+    std::map<cl_device_id, std::weak_ptr<const Context>> of;
+  };
+  static Contexts& contexts = *new Contexts;  // used until the process ends
+  const std::lock_guard lock(contexts.mutex);
+  std::weak_ptr<const Context>& known = contexts.of[device.device()];
+  std::shared_ptr<const Context> context = known.lock();
+  if (context == nullptr) known = context = Context::create(device);
+  return context;
 }
 
 }  // namespace
@@ -154,9 +171,11 @@ std::shared_ptr<const Context> create_context(const DisplayMatch& match) {
       problem = error.what();
     }
   }
-  auto context = std::make_shared<Context>(*Context::create(*match.device));
-  context->sharing_problem = problem;
-  return context;
+  auto context = default_context(*match.device);
+  if (problem.empty()) return context;
+  auto with_problem = std::make_shared<Context>(*context);
+  with_problem->sharing_problem = problem;
+  return with_problem;
 }
 
 }  // namespace clinfer::ocl

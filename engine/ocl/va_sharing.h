@@ -77,7 +77,8 @@ DisplayMatch match_display(const std::string& device, const VaDisplay& display);
 std::shared_ptr<const VaSharing> sharing_of(const cl::Platform& platform,
                                             const cl::Context& context);
 
-// A context on the match's display; an ordinary one where that fails (Context::sharing_problem).
+// A context on the match's display; where that fails (Context::sharing_problem), or there is none, the one
+// that all such models of the device share.
 std::shared_ptr<const Context> create_context(const DisplayMatch& match);
 
 }  // namespace clinfer::ocl

@@ -66,6 +66,10 @@ struct VaDisplay {
 //   retune        measures all kernels, whether the file has a record or not
 enum class TuningMode { disabled, create, use_existing, update, retune };
 
+// The cache folder gets programs and the compiled graph, which holds constants of the model, or
+// programs alone, which tell shapes and no weights.
+enum class CacheMode { optimize_speed, optimize_size };
+
 // Config::batch: the best batch size that `clinfer tune --pipeline` found and kept in the tuning
 // file, else the one that the model states.
 inline constexpr unsigned kAutoBatch = ~0u;
@@ -90,6 +94,9 @@ struct Config {
   // than kMostStreams of a device are refused: each has an arena and a queue of its own.
   unsigned streams = 1;
   static constexpr unsigned kMostStreams = 64;
+  // Whether set() was told these, so that PERFORMANCE_HINT leaves `streams` and EXECUTION_MODE_HINT leaves
+  // `precision` alone.
+  bool streams_stated = false, precision_stated = false;
   unsigned batch = 0;  // images per inference; 0: as the model states; or kAutoBatch
   Precision precision = Precision::automatic;
   // false: the floats of a quantised model are f32 unless `precision` says f16.
@@ -132,6 +139,8 @@ struct Config {
   // MiB that the cache folder may hold; what was not used for the longest time goes first. 0: no
   // limit.
   unsigned cache_size = 2048;
+  // Unset: optimize_speed; optimize_size for models that were read from memory.
+  std::optional<CacheMode> cache_mode;
   bool nv12_two_inputs = false;  // the picture input is two: see CompiledModel::inputs()
   VaDisplay va_display;          // the device is the display's, the context is on it
   // XML files that describe operations with kernels of the user's own, separated by spaces; a name
@@ -199,6 +208,14 @@ class Model {
   // `config_file`: as Config::config_file.
   static std::shared_ptr<const Model> read(const std::string& path, const InputShapes& shapes = {},
                                            const std::string& config_file = {});
+  // Reads a model from memory, which is copied: the text of an OpenVINO IR and the bytes of its weights, or an
+  // ONNX model without external data. `name` stands for the path in messages; nothing is looked for beside
+  // it. Throws as the function above.
+  static std::shared_ptr<const Model> read_bytes(std::span<const std::byte> model,
+                                                 std::span<const std::byte> weights,
+                                                 const std::string& name,
+                                                 const InputShapes& shapes = {},
+                                                 const std::string& config_file = {});
   // Where the graph begins with the conversion of planes to a picture (NV12toRGB and its kin, as OpenVINO's
   // preprocessing writes them): the model that takes that picture [N,H,W,3] itself, with its colours ("RGB",
   // "BGR") in rt_info under kColorsOfPlanes; for a picture without batch axis, [1,...]. Else the model itself.
@@ -207,6 +224,7 @@ class Model {
   virtual ~Model() = default;
 
   virtual const std::string& path() const = 0;
+  virtual bool is_from_memory() const { return false; }  // by read_bytes(); path() is a name then
   virtual const std::string& name() const = 0;
   // In the order of the Parameter and Result layers in the file.
   virtual const std::vector<Port>& inputs() const = 0;
@@ -447,7 +465,12 @@ class CompiledModel {
 // ---- infer requests -----------------------------------------------------------------------------
 
 // One inference in flight, with buffers of its own. Used by one thread at a time. Cycle: inputs,
-// start(), wait(), outputs.
+// start(), wait(), outputs. An input stays as it was set until it is set anew; image by image where
+// frames are set. Tensors and frames of the host count by their values: they are copied, by set_input() at
+// once, of frames until wait() returns. Memory of the device, and that of input_memory(), counts by
+// its content: each start() reads it again. A function that throws leaves the value of before. start()
+// throws Error{bad_argument} where a frame is not there any more, since the inference that it was set for
+// did not begin, or memory of the device was released.
 class InferRequest {
  public:
   // Waits for what is in flight, but not for long: what a device that does not answer still uses
@@ -477,13 +500,14 @@ class InferRequest {
 
   // As set_frame(), from a surface that the request's own model imported. `picture` gives format
   // (NV12), size, colours and region; its planes are ignored. Enqueues the kernel at once, with the
-  // surface acquired for it alone; the surface must not be destroyed before ImportedSurface::wait()
-  // has returned. Also throws the driver's errors about the surface.
+  // surface acquired for it alone, and start() does so for each inference after that one. The request
+  // keeps no reference: who starts again holds `surface` until then. The surface must not be destroyed
+  // before ImportedSurface::wait() has returned. Also throws the driver's errors about the surface.
   virtual Placement set_surface(size_t index, const std::shared_ptr<ImportedSurface>& surface,
                                 const Frame& picture, const FrameTransform& transform,
                                 size_t image = 0) = 0;
 
-  // As set_frame(), from memory that the request's own model imported; the pointers of `picture`
+  // As set_surface(), from memory that the request's own model imported; the pointers of `picture`
   // are ignored. The memory must not be written or released before ImportedMemory::wait() has
   // returned. Throws Error{bad_argument} if the picture exceeds the memory.
   virtual Placement set_memory(size_t index, const ImportedPlanes& planes, const Frame& picture,

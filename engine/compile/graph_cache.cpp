@@ -93,7 +93,10 @@ GraphCache::GraphCache(std::shared_ptr<const Model> model, const ocl::ProgramCac
                        uint64_t most_bytes)
     : model_(std::move(model)), files_(files), most_bytes_(most_bytes), known_(model_->graph()) {}
 
-bool GraphCache::takes(const Model& model) {
+bool GraphCache::takes(const Model& model, const Config& config) {
+  const CacheMode by_default =
+      model.is_from_memory() ? CacheMode::optimize_size : CacheMode::optimize_speed;
+  if (config.cache_mode.value_or(by_default) == CacheMode::optimize_size) return false;
   const Graph::Nodes& nodes = model.graph().nodes();
   return std::none_of(nodes.begin(), nodes.end(),
                       [](const auto& node) { return is_custom(*node); });

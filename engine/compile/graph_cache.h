@@ -32,8 +32,9 @@ class GraphCache {
              uint64_t most_bytes);
 
   // Models with custom layers are compiled anew each time: what passes make of them depends on
-  // kernels and descriptions in files of the user, which change while one writes them.
-  static bool takes(const Model& model);
+  // kernels and descriptions in files of the user, which change while one writes them. Models from
+  // memory, perhaps decrypted, stay out of files unless the configuration says so.
+  static bool takes(const Model& model, const Config& config);
 
   // `batch`: 0 for the model's own. Nothing where there is no entry, or one that cannot be read.
   std::optional<PassedGraph> load(const PassContext& context, int64_t batch) const;

@@ -28,15 +28,14 @@ namespace {
 constexpr double kAbsurdWork = 5e11;
 
 // MODEL_03_pass.dot: several models may be drawn into one folder.
-void write_dump(const std::string& directory, size_t index, const std::string& name,
-                const Graph& graph, const std::string& dot) {
+void write_dump(const Model& model, const std::string& directory, size_t index,
+                const std::string& name, const std::string& dot) {
   make_folders(directory);
   char number[8];
   std::snprintf(number, sizeof number, "%02zu", index);
-  std::string model = printable(graph.name);
-  std::replace(model.begin(), model.end(), '/', '_');
-  replace_file(directory + "/" + model + "_" + number + "_" + name + ".dot",
-               std::array{std::string_view(dot)});
+  replace_file(
+      directory + "/" + drawing_name(model, directory) + "_" + number + "_" + name + ".dot",
+      std::array{std::string_view(dot)});
 }
 
 }  // namespace
@@ -83,7 +82,7 @@ ModelCompiler::ModelCompiler(std::shared_ptr<const Model> model, const Config& c
       config_(config),
       options_(options),
       network_(std::make_shared<DeviceNetwork>()) {
-  network_->name = model_->name();
+  network_->name = title_of(*model_);
   network_->options = {
       config.perf_count,     config.half_outputs,    config.throttle == QueueHint::low,
       config.device_timeout, config.max_num_threads, config.sources_dumps_dir};
@@ -121,7 +120,7 @@ std::shared_ptr<DeviceModel> ModelCompiler::compile(const Progress& progress,
   HostWeights weights = build_tuned(tuning, progress, observer);
   report_.tuning = tuning.finish(network_->plan());
   if (!config_.graph_dumps_dir.empty())
-    write_dump(config_.graph_dumps_dir, passes().size(), "kernels", *network_->plan().graph,
+    write_dump(*model_, config_.graph_dumps_dir, passes().size(), "kernels",
                to_dot(network_->plan()));
   for (const LayerTuning& layer : report_.tuning.layers)
     if (layer.source == LayerTuning::Source::untuned && !layer.failed.empty())
@@ -298,7 +297,7 @@ void ModelCompiler::open_cache() {
   const uint64_t most = config_.cache_size ? uint64_t{config_.cache_size} << 20 : UINT64_MAX;
   if (!directory.empty()) {
     network_->cache = std::make_unique<ocl::ProgramCache>(directory, most);
-    if (GraphCache::takes(*model_)) graphs_.emplace(model_, *network_->cache, most);
+    if (GraphCache::takes(*model_, config_)) graphs_.emplace(model_, *network_->cache, most);
   }
   if (directory.empty() && !config_.cache_dir)
     warn_once(
@@ -354,7 +353,7 @@ PassedGraph ModelCompiler::pass_graph(int64_t batch, bool expose_layers,
   passed.graph->note_layers();
   run_passes(*passed.graph, context, "",
              [&](size_t index, const std::string& name, const Graph& graph) {
-               if (!dumps_dir.empty()) write_dump(dumps_dir, index, name, graph, to_dot(graph));
+               if (!dumps_dir.empty()) write_dump(*model_, dumps_dir, index, name, to_dot(graph));
              });
   if (expose_layers) passed.outputs = output_ports(*passed.graph);
   if (cached) graphs_->store(context, batch, passed);

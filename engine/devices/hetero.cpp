@@ -101,11 +101,11 @@ std::vector<std::shared_ptr<CompiledModel>> compile_parts(const Model& model, co
   return compiled;
 }
 
-void draw(const Graph& graph, const Config& config, const std::vector<std::string>& devices,
-          const Affinities* affinities, const Partition& partition) {
+void draw(const Model& model, const Graph& graph, const Config& config,
+          const std::vector<std::string>& devices, const Affinities* affinities,
+          const Partition& partition) {
   if (!config.hetero_dump_graph_dot) return;
-  std::string name = printable(graph.name);
-  std::replace(name.begin(), name.end(), '/', '_');
+  const std::string name = drawing_name(model, config.graph_dumps_dir);
   std::string folder;
   if (!config.graph_dumps_dir.empty()) {
     make_folders(config.graph_dumps_dir);
@@ -143,7 +143,7 @@ std::shared_ptr<CompiledModel> compile_hetero(const std::shared_ptr<const Model>
       !moved.empty())
     choice.warnings.push_back(std::move(moved));
   Partition partition = split(*whole, affinities, inseparable);
-  draw(*whole, config, choice.devices, stated ? nullptr : &affinities, partition);
+  draw(*model, *whole, config, choice.devices, stated ? nullptr : &affinities, partition);
   if (partition.parts.size() == 1) {
     auto compiled =
         compile_for_device(model, config_for(config, choice.devices[partition.parts[0].device]),

@@ -7,6 +7,7 @@
 
 #include "engine/graph/affinity.h"
 #include "engine/graph/insertion.h"
+#include "engine/runtime/model.h"
 
 namespace clinfer {
 
@@ -69,7 +70,7 @@ class Splitter {
       Subgraph part;
       part.device = stage.second;
       part.graph = std::make_unique<Graph>();
-      part.graph->name = graph_.name + " subgraph" + std::to_string(number);
+      part.graph->name = graph_.name + kPartName + std::to_string(number);
       partition_.parts.push_back(std::move(part));
     }
     for (const auto& [node, number] : changes)

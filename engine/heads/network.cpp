@@ -226,7 +226,8 @@ Network describe_network(std::shared_ptr<const Model> model, const ModelOptions&
 
   const BesideFacts proc =
       options.model_proc.empty() ? BesideFacts() : read_model_proc(options.model_proc);
-  const BesideFacts beside = read_beside(m.path(), image.width, image.height);
+  const BesideFacts beside =
+      m.is_from_memory() ? BesideFacts() : read_beside(m.path(), image.width, image.height);
   const BesideFacts framework = read_framework(m.rt_info());
   const StatedFacts stated = stated_facts(m, proc, framework, beside);
   const Labels labels = settle_labels(options, proc, m, framework, beside);

@@ -96,14 +96,39 @@ std::shared_ptr<const Model> Model::read(const std::string& path, const InputSha
   return model;
 }
 
+// The first byte of an ONNX model is the number of a field.
+static bool is_xml(std::span<const std::byte> bytes) {
+  std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  return first != text.npos && text[first] == '<';
+}
+
+std::shared_ptr<const Model> Model::read_bytes(std::span<const std::byte> model,
+                                               std::span<const std::byte> weights,
+                                               const std::string& name, const InputShapes& shapes,
+                                               const std::string& config_file) {
+  return std::make_shared<ReadModel>(model, weights, name, shapes,
+                                     *read_custom_layers(config_file));
+}
+
+template <typename Read>
+void ReadModel::take(Read&& model) {
+  graph_ = std::move(model.graph);
+  rt_info_ = std::move(model.rt_info);
+  notes_ = std::move(model.notes);
+  for (std::string& note : notes_) note = message_line(note);
+}
+
+void ReadModel::finish(const InputShapes& shapes) {
+  set_input_shapes(*graph_, shapes);
+  count_classes(*graph_);
+  inputs_ = input_ports(*graph_);
+  outputs_ = output_ports(*graph_);
+}
+
 ReadModel::ReadModel(const std::string& path, const InputShapes& shapes, const CustomLayers& custom)
     : path_(path) {
-  const auto take = [this](auto&& model) {
-    graph_ = std::move(model.graph);
-    rt_info_ = std::move(model.rt_info);
-    notes_ = std::move(model.notes);
-    for (std::string& note : notes_) note = message_line(note);
-  };
   if (!is_onnx(path)) {
     take(read_ir(path, shapes, &custom));
     files_ = {path, weights_path(path)};
@@ -114,14 +139,28 @@ ReadModel::ReadModel(const std::string& path, const InputShapes& shapes, const C
     take(std::move(model));
   }
   files_.insert(files_.end(), custom.files().begin(), custom.files().end());
-  set_input_shapes(*graph_, shapes);
-  count_classes(*graph_);
-  inputs_ = input_ports(*graph_);
-  outputs_ = output_ports(*graph_);
+  finish(shapes);
+}
+
+ReadModel::ReadModel(std::span<const std::byte> model, std::span<const std::byte> weights,
+                     const std::string& name, const InputShapes& shapes, const CustomLayers& custom)
+    : path_(name), from_memory_(true) {
+  if (model.empty()) throw Error(ErrorCode::bad_model, name + ": a model of no bytes");
+  if (is_xml(model)) {
+    take(read_ir({reinterpret_cast<const char*>(model.data()), model.size()}, weights, name, shapes,
+                 &custom));
+  } else if (!weights.empty()) {
+    throw Error(ErrorCode::bad_argument,
+                name + ": weights of their own belong to an OpenVINO IR, and this is no XML");
+  } else {
+    take(read_onnx(model, name, shapes, &custom));
+  }
+  finish(shapes);
 }
 
 ReadModel::ReadModel(const Model& model, std::unique_ptr<Graph> graph)
     : path_(model.path()),
+      from_memory_(model.is_from_memory()),
       graph_(std::move(graph)),
       rt_info_(model.rt_info()),
       notes_(model.notes()),
@@ -229,6 +268,26 @@ const std::string& ReadModel::output_op(size_t i) const {
 
 const std::map<std::string, std::string>& ReadModel::output_op_attributes(size_t i) const {
   return graph_->results.at(i)->inputs[0].node->attributes.all();
+}
+
+std::string title_of(const Model& model) {
+  const std::string stem = std::filesystem::path(model.path()).stem().string();
+  const size_t part = model.name().rfind(kPartName);
+  return stem + (part == std::string::npos ? "" : model.name().substr(part));
+}
+
+std::string drawing_name(const Model& model, const std::string& folder) {
+  static std::mutex mutex;
+  static std::map<std::string, std::vector<std::string>>
+      drawn;  // paths of models, by folder and title
+  std::string name = printable(title_of(model));
+  std::replace(name.begin(), name.end(), '/', '_');
+  const std::lock_guard lock(mutex);
+  std::vector<std::string>& paths = drawn[folder + "/" + name];
+  const auto found = std::find(paths.begin(), paths.end(), model.path());
+  const auto number = static_cast<size_t>(found - paths.begin()) + 1;
+  if (found == paths.end()) paths.push_back(model.path());
+  return number == 1 ? name : name + "-" + std::to_string(number);
 }
 
 static Port port_of(const Node& node, int index) {

@@ -10,6 +10,9 @@ namespace clinfer {
 class ReadModel final : public Model {
  public:
   ReadModel(const std::string& path, const InputShapes& shapes, const CustomLayers& custom);
+  // As Model::read_bytes().
+  ReadModel(std::span<const std::byte> model, std::span<const std::byte> weights,
+            const std::string& name, const InputShapes& shapes, const CustomLayers& custom);
 
   // `model` with another graph.
   ReadModel(const Model& model, std::unique_ptr<Graph> graph);
@@ -20,6 +23,7 @@ class ReadModel final : public Model {
   }
 
   const std::string& path() const override { return path_; }
+  bool is_from_memory() const override { return from_memory_; }
   const std::string& name() const override { return graph_->name; }
   const std::vector<Port>& inputs() const override { return inputs_; }
   const std::vector<Port>& outputs() const override { return outputs_; }
@@ -32,13 +36,27 @@ class ReadModel final : public Model {
   const std::vector<std::string>& files() const { return files_; }  // the model was read from
 
  private:
+  template <typename Read>
+  void take(Read&& model);
+  void finish(const InputShapes& shapes);
+
   std::string path_;
+  bool from_memory_ = false;
   std::vector<std::string> files_;
   std::unique_ptr<Graph> graph_;
   std::map<std::string, std::string> rt_info_;
   std::vector<std::string> notes_;
   std::vector<Port> inputs_, outputs_;
 };
+
+// The name of a part of a model is the model's, this, and the part's number.
+inline constexpr const char* kPartName = " subgraph";
+// The model for messages and names of drawings: its file's name without folder and extension, since converters
+// give all models the same name inside, and which part it is.
+std::string title_of(const Model& model);
+// The beginning of the names of drawings in a folder: the title, with a number where the folder has got
+// drawings of another file of that name from this process.
+std::string drawing_name(const Model& model, const std::string& folder);
 
 // Inputs and outputs of a graph as ports.
 std::vector<Port> input_ports(const Graph& graph);

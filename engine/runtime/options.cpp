@@ -21,7 +21,12 @@ std::optional<unsigned> to_number(std::string_view text) {
 template <typename Value, size_t N>
 using Names = std::array<std::pair<std::string_view, Value>, N>;
 
-constexpr Names<bool, 2> kYesNo = {{{"YES", true}, {"NO", false}}};
+constexpr Names<bool, 6> kYesNo = {{{"YES", true},
+                                    {"NO", false},
+                                    {"true", true},
+                                    {"false", false},
+                                    {"TRUE", true},
+                                    {"FALSE", false}}};
 constexpr Names<QueueHint, 8> kHints = {{{"0", QueueHint::automatic},
                                          {"1", QueueHint::low},
                                          {"2", QueueHint::medium},
@@ -30,10 +35,14 @@ constexpr Names<QueueHint, 8> kHints = {{{"0", QueueHint::automatic},
                                          {"LOW", QueueHint::low},
                                          {"MEDIUM", QueueHint::medium},
                                          {"HIGH", QueueHint::high}}};
-constexpr Names<Precision, 4> kPrecisions = {{{"auto", Precision::automatic},
+constexpr Names<Precision, 6> kPrecisions = {{{"auto", Precision::automatic},
+                                              {"dynamic", Precision::automatic},
+                                              {"undefined", Precision::automatic},
                                               {"f32", Precision::f32},
                                               {"f16", Precision::f16},
                                               {"bf16", Precision::bf16}}};
+constexpr Names<CacheMode, 2> kCacheModes = {
+    {{"OPTIMIZE_SPEED", CacheMode::optimize_speed}, {"OPTIMIZE_SIZE", CacheMode::optimize_size}}};
 constexpr Names<Config::Persistent, 3> kPersistent = {{{"AUTO", Config::Persistent::automatic},
                                                        {"YES", Config::Persistent::yes},
                                                        {"NO", Config::Persistent::no}}};
@@ -76,12 +85,32 @@ bool text(Config& config, const std::string& value) {
 }
 
 bool streams(Config& config, const std::string& value) {
-  // The GPU plug-in's page writes the value as its constant in C++, too.
-  if (value == "GPU_THROUGHPUT_AUTO" || value == "KEY_GPU_THROUGHPUT_AUTO" || value == "AUTO") {
-    config.streams = 0;
-    return true;
-  }
-  return value != "0" && number<&Config::streams>(config, value) && config.streams != 0;
+  // The GPU plug-in's page writes the value as its constant in C++, too; -1 is today's AUTO.
+  const bool automatic = value == "GPU_THROUGHPUT_AUTO" || value == "KEY_GPU_THROUGHPUT_AUTO" ||
+                         value == "AUTO" || value == "-1";
+  const std::optional<unsigned> parsed = automatic ? 0 : to_number(value);
+  if (!parsed || (*parsed == 0 && !automatic)) return false;
+  config.streams = *parsed;
+  config.streams_stated = true;
+  return true;
+}
+
+bool performance_hint(Config& config, const std::string& value) {
+  const bool throughput = value == "THROUGHPUT";
+  if (!throughput && value != "LATENCY") return false;
+  if (!config.streams_stated && config.streams <= 1) config.streams = throughput ? 0 : 1;
+  return true;
+}
+
+bool precision(Config& config, const std::string& value) {
+  return config.precision_stated = named<&Config::precision, kPrecisions>(config, value);
+}
+
+bool execution_mode(Config& config, const std::string& value) {
+  const bool accuracy = value == "ACCURACY" || value == "accuracy";
+  if (!accuracy && value != "PERFORMANCE" && value != "performance") return false;
+  if (!config.precision_stated) config.precision = accuracy ? Precision::f32 : Precision::automatic;
+  return true;
 }
 
 // More than the processors that may be used, and what is below zero, are as many as those, which 0
@@ -107,7 +136,7 @@ bool target_fallback(Config& config, const std::string& value) {
   return true;
 }
 
-constexpr std::string_view kYesOrNo = "YES or NO";
+constexpr std::string_view kYesOrNo = "YES or NO, true or false";
 constexpr std::string_view kHint = "0 (DEFAULT), 1 (LOW), 2 (MEDIUM) or 3 (HIGH)";
 
 }  // namespace
@@ -115,13 +144,24 @@ constexpr std::string_view kHint = "0 (DEFAULT), 1 (LOW), 2 (MEDIUM) or 3 (HIGH)
 const std::vector<Option>& options() {
   using C = Config;
   static const std::vector<Option> all = {
-      {"PERF_COUNT", {}, "perf-count", kYesOrNo, "times of the layers", flag<&C::perf_count>},
+      {"PERF_COUNT",
+       {"ENABLE_PROFILING"},
+       "perf-count",
+       kYesOrNo,
+       "times of the layers",
+       flag<&C::perf_count>},
       {"THROUGHPUT_STREAMS",
-       {},
+       {"NUM_STREAMS"},
        "throughput-streams",
        "GPU_THROUGHPUT_AUTO or a number from 1",
        "inferences that the device computes at a time",
        streams},
+      {"PERFORMANCE_HINT",
+       {},
+       "",
+       "LATENCY or THROUGHPUT (device=MULTI is for CUMULATIVE_THROUGHPUT)",
+       "THROUGHPUT: as many streams as AUTO finds, unless their number is stated",
+       performance_hint},
       {"DEVICE_TIMEOUT",
        {},
        "device-timeout",
@@ -135,7 +175,7 @@ const std::vector<Option>& options() {
        "the host computes until the device's kernels are compiled",
        flag<&C::first_tier>},
       {"MAX_NUM_THREADS",
-       {},
+       {"COMPILATION_NUM_THREADS"},
        "max-num-threads",
        "a number, or -1 for all cores",
        "threads of compilers and of each layer that runs on the host",
@@ -160,7 +200,7 @@ const std::vector<Option>& options() {
        "OpenCL",
        named<&C::launch, kLaunches>},
       {"PLUGIN_PRIORITY",
-       {"QUEUE_PRIORITY"},
+       {"QUEUE_PRIORITY", "MODEL_PRIORITY"},
        "priority",
        kHint,
        "priority on the device",
@@ -183,6 +223,14 @@ const std::vector<Option>& options() {
        "a folder, or nothing for no cache",
        "where compiled programs and graphs are kept",
        text<&C::cache_dir>},
+      {"CACHE_MODE",
+       {},
+       "",
+       "OPTIMIZE_SPEED or OPTIMIZE_SIZE",
+       "OPTIMIZE_SIZE: that folder gets programs and nothing of the model; the default of models "
+       "from "
+       "memory",
+       named<&C::cache_mode, kCacheModes>},
       {"CACHE_SIZE",
        {},
        "cache-size",
@@ -272,7 +320,13 @@ const std::vector<Option>& options() {
        "",
        "f32, f16, bf16 or auto",
        "the type of values between layers",
-       named<&C::precision, kPrecisions>},
+       precision},
+      {"EXECUTION_MODE_HINT",
+       {"EXECUTION_MODE"},
+       "",
+       "PERFORMANCE or ACCURACY",
+       "ACCURACY: f32, unless INFERENCE_PRECISION says otherwise",
+       execution_mode},
   };
   return all;
 }

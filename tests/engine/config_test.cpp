@@ -73,6 +73,57 @@ TEST(Config, SetsValues) {
   EXPECT_TRUE(config.exclusive);
 }
 
+TEST(Config, TakesTheNamesOfToday) {
+  Config config;
+  config.set_all(
+      "NUM_STREAMS=3,ENABLE_PROFILING=true,COMPILATION_NUM_THREADS=1,MODEL_PRIORITY=HIGH,"
+      "QUEUE_THROTTLE=LOW,INFERENCE_PRECISION_HINT=f16,CACHE_MODE=OPTIMIZE_SIZE");
+  EXPECT_EQ(config.streams, 3u);
+  EXPECT_TRUE(config.perf_count);
+  EXPECT_EQ(config.max_num_threads, 1u);
+  EXPECT_EQ(config.priority, QueueHint::high);
+  EXPECT_EQ(config.throttle, QueueHint::low);
+  EXPECT_EQ(config.precision, Precision::f16);
+  EXPECT_EQ(config.cache_mode, CacheMode::optimize_size);
+  for (const char* value : {"NO", "false", "FALSE"}) {
+    config.perf_count = true;
+    config.set("PERF_COUNT", value);
+    EXPECT_FALSE(config.perf_count) << value;
+  }
+  config.set("NUM_STREAMS", "-1");
+  EXPECT_EQ(config.streams, 0u);
+  config.set("INFERENCE_PRECISION_HINT", "dynamic");
+  EXPECT_EQ(config.precision, Precision::automatic);
+}
+
+// Whichever comes first.
+TEST(Config, HintsLeaveWhatIsStated) {
+  const auto with = [](const std::string& settings) {
+    Config config;
+    config.set_all(settings);
+    return config;
+  };
+  EXPECT_EQ(with("PERFORMANCE_HINT=THROUGHPUT").streams, 0u);
+  EXPECT_EQ(with("PERFORMANCE_HINT=LATENCY").streams, 1u);
+  EXPECT_EQ(with("PERFORMANCE_HINT=THROUGHPUT,PERFORMANCE_HINT=LATENCY").streams, 1u);
+  for (const char* streams : {"1", "2"}) {
+    const std::string stated = std::string("NUM_STREAMS=") + streams;
+    EXPECT_EQ(with(stated + ",PERFORMANCE_HINT=THROUGHPUT").streams, std::stoul(streams));
+    EXPECT_EQ(with("PERFORMANCE_HINT=THROUGHPUT," + stated).streams, std::stoul(streams));
+  }
+  Config by_member;
+  by_member.streams = 2;
+  by_member.set("PERFORMANCE_HINT", "THROUGHPUT");
+  EXPECT_EQ(by_member.streams, 2u);
+  EXPECT_EQ(with("EXECUTION_MODE_HINT=ACCURACY").precision, Precision::f32);
+  EXPECT_EQ(with("EXECUTION_MODE_HINT=ACCURACY,EXECUTION_MODE=performance").precision,
+            Precision::automatic);
+  EXPECT_EQ(with("EXECUTION_MODE_HINT=ACCURACY,INFERENCE_PRECISION=f16").precision, Precision::f16);
+  EXPECT_EQ(with("INFERENCE_PRECISION=f16,EXECUTION_MODE_HINT=ACCURACY").precision, Precision::f16);
+  EXPECT_NE(refusal("PERFORMANCE_HINT", "FAST").find("LATENCY or THROUGHPUT"), std::string::npos);
+  EXPECT_NE(refusal("CACHE_MODE", "SMALL").find("OPTIMIZE_SIZE"), std::string::npos);
+}
+
 TEST(Config, TakesAsManyThreadsAsThereAre) {
   Config config;
   config.set("GPU_MAX_NUM_THREADS", "1");

@@ -4,9 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "engine/graph/evaluate.h"
+#include "engine/ir/ir_reader.h"
+#include "engine/ir/model_file.h"
 #include "tests/engine/graph_builder.h"
+#include "tests/engine/test_files.h"
 #include "tests/kernels/op_test.h"
 
 namespace clinfer {
@@ -119,6 +123,71 @@ TEST(Model, OtherShapes) {
   graph = two_inputs();
   EXPECT_THROW(reshape(*graph, {{7, 1}, {2, 2, 4}}), Error);
   EXPECT_THROW(reshape(*graph, {{7, 1}, {1, 2, 4, 5}}), Error);  // the fixed pattern does not fit
+}
+
+// Converters give all models the same name inside.
+TEST(Model, DrawingsAreNamedAfterTheFile) {
+  const TemporaryFolder folder;
+  const std::string path = std::string(CLINFER_SOURCE_DIR) + "/pipelines/models/ball.xml";
+  std::vector<std::shared_ptr<const Model>> models;
+  for (const char* name : {"a", "b", "b/c"}) {
+    std::filesystem::create_directories(folder / name);
+    std::filesystem::copy_file(weights_path(path), folder / (std::string(name) + "/detector.bin"));
+    std::filesystem::copy_file(path, folder / (std::string(name) + "/detector.xml"));
+    models.push_back(Model::read(folder / (std::string(name) + "/detector.xml")));
+  }
+  EXPECT_EQ(title_of(*models[0]), "detector");
+  for (int again = 0; again < 2; ++again) {
+    EXPECT_EQ(drawing_name(*models[0], folder / "one"), "detector");
+    EXPECT_EQ(drawing_name(*models[1], folder / "one"), "detector-2");
+    EXPECT_EQ(drawing_name(*models[2], folder / "one"), "detector-3");
+  }
+  EXPECT_EQ(drawing_name(*models[2], folder / "other"), "detector");
+  auto part = models[0]->graph().clone();
+  part->name += std::string(kPartName) + "1";
+  EXPECT_EQ(title_of(ReadModel(*models[0], std::move(part))), "detector subgraph1");
+}
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+std::string refusal(const std::string& model, const std::string& weights) {
+  try {
+    Model::read_bytes(bytes_of(model), bytes_of(weights), "mine");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Model, IsReadFromMemory) {
+  const std::string path = std::string(CLINFER_SOURCE_DIR) + "/pipelines/models/ball.xml";
+  const std::string xml = read_text_file(path), weights = read_text_file(weights_path(path));
+  const auto file = Model::read(path);
+  InputShapes shapes;
+  shapes.add("image=2,3,192,256");
+  const auto model = Model::read_bytes(bytes_of(xml), bytes_of(weights), "mine", shapes);
+  EXPECT_TRUE(model->is_from_memory());
+  EXPECT_FALSE(file->is_from_memory());
+  EXPECT_EQ(model->path(), "mine");
+  EXPECT_EQ(model->rt_info(), file->rt_info());
+  EXPECT_EQ(model->inputs()[0].shape, (Shape{2, 3, 192, 256}));
+  EXPECT_EQ(Model::read_bytes(bytes_of("\xef\xbb\xbf\n" + xml), bytes_of(weights), "mine")
+                ->outputs()[0]
+                .shape,
+            file->outputs()[0].shape);
+}
+
+TEST(Model, FromMemoryIsRefusedByItsName) {
+  const std::string path = std::string(CLINFER_SOURCE_DIR) + "/pipelines/models/ball.xml";
+  const std::string xml = read_text_file(path), weights = read_text_file(weights_path(path));
+  EXPECT_NE(refusal("", "").find("mine: a model of no bytes"), std::string::npos);
+  EXPECT_NE(refusal(xml, "").find("mine: "), std::string::npos);
+  EXPECT_NE(refusal(xml, weights.substr(1)).find("cut short"), std::string::npos);
+  EXPECT_NE(refusal(xml.substr(0, xml.size() / 2), weights).find("mine: "), std::string::npos);
+  EXPECT_NE(refusal("no model", "").find("mine: "), std::string::npos);
+  EXPECT_NE(refusal("no model", weights).find("belong to an OpenVINO IR"), std::string::npos);
 }
 
 }  // namespace

@@ -208,6 +208,32 @@ struct Entry {
   }
 };
 
+// A model from memory, perhaps decrypted, is not written to a file.
+TEST_F(GraphCacheTest, HoldsNothingOfAModelFromMemoryUnlessToldSo) {
+  const std::string path = std::string(CLINFER_SOURCE_DIR) + "/pipelines/models/ball.xml";
+  const std::string xml = read_text_file(path), weights = read_text_file(weights_path(path));
+  const auto bytes = [](const std::string& text) {
+    return std::as_bytes(std::span(text.data(), text.size()));
+  };
+  const auto passes_of = [&](const Config& config, bool from_memory) {
+    const auto model =
+        from_memory ? Model::read_bytes(bytes(xml), bytes(weights), "the ball") : Model::read(path);
+    counter_.take_runs();
+    CompiledModel::compile(model, config);
+    return counter_.take_runs();
+  };
+  EXPECT_NE(passes_of(config(), true), 0u);
+  EXPECT_NE(passes_of(config(), true), 0u) << "the first load kept no graph";
+  Config speed = config();
+  speed.cache_mode = CacheMode::optimize_speed;
+  EXPECT_NE(passes_of(speed, true), 0u);
+  EXPECT_EQ(passes_of(speed, true), 0u);
+  EXPECT_EQ(passes_of(config(), false), 0u) << "the same model, from its file";
+  Config size = config();
+  size.cache_mode = CacheMode::optimize_size;
+  EXPECT_NE(passes_of(size, false), 0u);
+}
+
 TEST(GraphBytes, GiveTheSameGraphBack) {
   const TemporaryFolder folder;
   const std::string loop = folder.write("loop.xml", test::loop_model());

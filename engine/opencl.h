@@ -38,7 +38,8 @@ std::shared_ptr<CompiledModel> compile(std::shared_ptr<const Model> model, const
                                        const TuningObserver& observer = {});
 
 // The context and device that a model uses, whoever made them; the queue that a request enqueues its
-// work to. They live as long as the model and the request.
+// work to. They live as long as the model and the request. Models that CompiledModel::compile() makes for
+// one device share one context (but those with a VA display): the buffers of one are inputs of another.
 cl_context context_of(const CompiledModel& model);
 cl_device_id device_of(const CompiledModel& model);
 cl_command_queue queue_of(const InferRequest& request);
@@ -46,9 +47,10 @@ cl_command_queue queue_of(const InferRequest& request);
 // ---- inputs -------------------------------------------------------------------------------------
 
 // Takes input `index` from a buffer of the model's context, `offset` bytes from its start (a multiple
-// of the element's size): dense and row-major, of the port's type and shape. The next start() enqueues
-// the copy, on the device. `ready`: an event that the copy waits for, or null. The buffer may be
-// written again after wait(), or by later commands of the same queue.
+// of the element's size): dense and row-major, of the port's type and shape. Each start() from now on,
+// until the input is set anew, enqueues a copy of what the buffer holds then, on the device. `ready`: an
+// event that the first copy waits for, or null. The buffer may be written again after wait(), or by later
+// commands of the same queue.
 void set_input(InferRequest& request, size_t index, cl_mem buffer, size_t offset = 0,
                cl_event ready = nullptr);
 
@@ -63,7 +65,7 @@ std::shared_ptr<ImportedMemory> import_buffer(CompiledModel& model, cl_mem buffe
 // request's queue already.
 std::shared_ptr<ImportedSurface> import_images(CompiledModel& model, cl_mem y, cl_mem uv);
 
-// As InferRequest::set_frame(), from an image of the model's context: CL_RGBA, CL_BGRA or CL_R (grey),
+// As InferRequest::set_memory(), from an image of the model's context: CL_RGBA, CL_BGRA or CL_R (grey),
 // 8-bit UNORM or UNSIGNED. The picture is copied on the device, in the order of the request's queue.
 Placement set_image(InferRequest& request, size_t index, cl_mem image,
                     const FrameTransform& transform, size_t image_in_batch = 0);
@@ -87,5 +89,9 @@ cl_mem output_buffer(InferRequest& request, size_t index);
 // output's: CL_FLOAT for floats; CL_UNSIGNED_INT8, CL_SIGNED_INT8 and CL_UNORM_INT8 for bytes;
 // CL_SIGNED_INT32 and CL_UNSIGNED_INT32.
 void set_output_image(InferRequest& request, size_t index, cl_mem image);
+
+// Why inputs and outputs that lie in memory of the application are copied on the device, one line each: "input 0
+// (image): copied, since kernels read f16, the buffer has f32". Empty where none does.
+std::vector<std::string> explain(const InferRequest& request);
 
 }  // namespace clinfer::opencl

@@ -101,7 +101,8 @@ cl_command_queue queue_of(const InferRequest& request) {
 
 void set_input(InferRequest& request, size_t index, cl_mem buffer, size_t offset, cl_event ready) {
   guarded("taking an input from a buffer", [&] {
-    own(request).set_device_input(index, cl::Buffer(buffer, true), offset, cl::Event(ready, true));
+    own(request).inputs().set_buffer(index, cl::Buffer(buffer, true), offset,
+                                     cl::Event(ready, true));
   });
 }
 
@@ -143,23 +144,31 @@ std::shared_ptr<ImportedSurface> import_images(CompiledModel& model, cl_mem y, c
 Placement set_image(InferRequest& request, size_t index, cl_mem image,
                     const FrameTransform& transform, size_t image_in_batch) {
   return guarded("taking a picture from an image", [&] {
-    return own(request).set_image(index, cl::Image2D(image, true), transform, image_in_batch);
+    return own(request).inputs().set_image(index, cl::Image2D(image, true), transform,
+                                           image_in_batch);
   });
 }
 
 void set_output(InferRequest& request, size_t index, cl_mem buffer, size_t offset) {
   guarded("giving an output to a buffer",
-          [&] { own(request).set_device_output(index, cl::Buffer(buffer, true), offset); });
+          [&] { own(request).outputs().set_buffer(index, cl::Buffer(buffer, true), offset); });
 }
 
 cl_mem output_buffer(InferRequest& request, size_t index) {
   return guarded("allocating a buffer for an output",
-                 [&] { return own(request).own_output_buffer(index)(); });
+                 [&] { return own(request).outputs().own_buffer(index)(); });
 }
 
 void set_output_image(InferRequest& request, size_t index, cl_mem image) {
   guarded("giving an output to an image",
-          [&] { own(request).set_output_image(index, cl::Image2D(image, true)); });
+          [&] { own(request).outputs().set_image(index, cl::Image2D(image, true)); });
+}
+
+std::vector<std::string> explain(const InferRequest& request) {
+  DeviceRequest& of = own(const_cast<InferRequest&>(request));
+  std::vector<std::string> lines = of.inputs().explain();
+  for (std::string& line : of.outputs().explain()) lines.push_back(std::move(line));
+  return lines;
 }
 
 }  // namespace clinfer::opencl

@@ -101,7 +101,7 @@ void HeteroRequest::set_input(size_t index, const Tensor& value) {
 Placement HeteroRequest::set_frame(size_t index, const Frame& frame,
                                    const FrameTransform& transform, size_t image,
                                    const FrameMemory* memory) {
-  memories_.forget(index);
+  memories_.hand_over(index, *this);
   std::optional<Placement> placement;
   for_readers(index, [&](size_t part, size_t input) {
     const bool fetches = memory != nullptr && model_->part(part).fetches_from(*memory);

@@ -32,6 +32,10 @@ class InputMemories {
   }
   // Another function has set the input.
   void forget(size_t index) { counting_.erase(index); }
+  // An image of the input is about to be set: the others keep what the memory holds.
+  void hand_over(size_t index, InferRequest& request) {
+    if (counting_.erase(index) != 0) request.set_input(index, memories_.at(index));
+  }
   // Sets those that count. The request copies them, and may call forget().
   void set(InferRequest& request) {
     const std::set<size_t> counting = counting_;

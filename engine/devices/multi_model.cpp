@@ -141,6 +141,8 @@ bool MultiRequest::move_on(std::string why, bool answers) {
     try {
       auto request = model_->on_device(*next).create_request();
       fill(*request, model_->on_device(*next));
+      for (const auto& [where, nhwc] : std::exchange(on_device_, {})) lost_.add(where, nhwc);
+      if (running_) check_images();
       if (running_) request->start(images_);
       replace(std::move(request), *next, answers);
       return true;
@@ -175,6 +177,10 @@ void MultiRequest::fill(InferRequest& request, CompiledModel& model) const {
   }
 }
 
+void MultiRequest::check_images() const {
+  lost_.check(model_->inputs(), images_, " was on a device that has failed since");
+}
+
 std::span<std::byte> MultiRequest::input_memory(size_t index) {
   if (running_) throw Error(ErrorCode::bad_argument, "the request is in flight; wait() first");
   return memories_.of(index, port_of(model_->inputs(), index));
@@ -188,17 +194,22 @@ void MultiRequest::set_input(size_t index, const Tensor& value) {
   if (kept.empty() || kept.type() != value.type() || kept.shape() != value.shape())
     kept = Tensor::allocate(value.type(), value.shape());
   if (value.bytes() != 0) std::memcpy(kept.raw_mutable(), value.raw(), value.bytes());
-  std::erase_if(frames_, [&](const auto& frame) { return frame.first.first == index; });
+  const auto of_input = [&](const auto& image) { return image.first.first == index; };
+  std::erase_if(frames_, of_input);
+  std::erase_if(on_device_, of_input);
+  lost_.found(index);
 }
 
 Placement MultiRequest::set_frame(size_t index, const Frame& frame, const FrameTransform& transform,
                                   size_t image, const FrameMemory* memory) {
-  memories_.forget(index);
+  memories_.hand_over(index, *this);
   const Placement placement = on_a_device([&] {
     const bool fetches = memory != nullptr && model_->on_device(device_).fetches_from(*memory);
     return inner_->set_frame(index, frame, transform, image, fetches ? memory : nullptr);
   });
   frames_[{index, image}] = {frame, transform, memory};
+  on_device_.erase({index, image});
+  lost_.found({index, image});
   return placement;
 }
 
@@ -220,7 +231,10 @@ void MultiRequest::start(size_t images) {
   images_ = images;
   try {
     leave_lost_device();
-    on_a_device([&] { inner_->start(images_); });
+    on_a_device([&] {
+      check_images();
+      inner_->start(images_);
+    });
   } catch (...) {
     frames_.clear();
     throw;
@@ -238,6 +252,7 @@ bool MultiRequest::wait(std::optional<std::chrono::milliseconds> timeout) {
     throw;
   }
   running_ = false;
+  for (const auto& [where, set] : frames_) on_device_[where] = set.transform.nhwc;
   frames_.clear();
   return true;
 }

@@ -12,6 +12,7 @@
 
 #include "engine/devices/input_memories.h"
 #include "engine/devices/joined_model.h"
+#include "engine/runtime/frames/lost_images.h"
 
 namespace clinfer {
 
@@ -80,6 +81,7 @@ class MultiRequest final : public InferRequest {
   void leave_lost_device();
   bool move_on(std::string why, bool answers);
   void fill(InferRequest& request, CompiledModel& model) const;
+  void check_images() const;
   void replace(std::unique_ptr<InferRequest> request, size_t device, bool answers);
 
   const std::shared_ptr<MultiModel> model_;
@@ -89,6 +91,9 @@ class MultiRequest final : public InferRequest {
   std::map<size_t, Tensor> inputs_;
   std::map<std::pair<size_t, size_t>, SetFrame>
       frames_;  // of the next inference; by input and image
+  // FrameTransform::nhwc of images whose frames an earlier inference has read: the device alone has them.
+  std::map<std::pair<size_t, size_t>, bool> on_device_;
+  LostImages lost_;  // with a device that has failed
   size_t images_ = 0;
   bool running_ = false, keeps_frames_ = false;
   std::atomic<bool> cancelled_{false};

@@ -142,6 +142,7 @@ void HostRequest::set_input(size_t index, const Tensor& value) {
                                              ", the value given is " + to_string(value.shape()));
   inputs_[target] = value.convert(host_type(port.type));
   from_memory_.erase(target);
+  lost_.found(target);
   std::erase_if(pictures_, [&](const auto& picture) { return picture.first.first == target; });
 }
 
@@ -156,6 +157,7 @@ std::span<std::byte> HostRequest::input_memory(size_t index) {
   Tensor& memory = memories_[target];
   if (memory.empty()) memory = Tensor::allocate(port.type, port.shape);
   from_memory_.insert(target);
+  lost_.found(target);
   std::erase_if(pictures_, [&](const auto& picture) { return picture.first.first == target; });
   return {static_cast<std::byte*>(memory.raw_mutable()), memory.bytes()};
 }
@@ -176,8 +178,10 @@ Placement HostRequest::set_frame(size_t index, const Frame& frame, const FrameTr
   const TensorDesc out = image_in(TensorDesc::row_major(port.type, shape), transform.nhwc,
                                   static_cast<int64_t>(image), number);
   plan_preprocess(frame, planes, transform, out, number, kPreprocessFamily.heuristic({}, {}));
+  // Other images keep what was written to the input's memory.
+  if (from_memory_.erase(target) != 0) read_memory(target);
   pictures_[{target, image}] = {frame, transform};
-  from_memory_.erase(target);
+  lost_.found({target, image});
   model_->note({index, frame, transform});
   const size_t width_axis = shape.size() - (transform.nhwc ? 2 : 1);
   return placement_of(frame, transform, static_cast<int>(shape[width_axis]),
@@ -194,7 +198,14 @@ Placement HostRequest::set_memory(size_t, const ImportedPlanes&, const Frame&,
   no_sharing();
 }
 
-void HostRequest::start(size_t) {
+// The application writes to its memory again: a conversion to the same type would share it.
+void HostRequest::read_memory(size_t target) {
+  const Tensor& memory = memories_.at(target);
+  Tensor& value = inputs_[target] = Tensor::allocate(host_type(memory.type()), memory.shape());
+  scatter_to(memory, TensorDesc::row_major(value.type(), value.shape()), value.raw_mutable());
+}
+
+void HostRequest::start(size_t images) {
   if (running_)
     throw Error(ErrorCode::bad_argument, "the request is in flight already; wait() first");
   if (planes_.pending()) {
@@ -202,14 +213,10 @@ void HostRequest::start(size_t) {
     for (int64_t n = 0; n < model_->network_inputs()[picture.index].shape[0]; ++n)
       pictures_[{picture.index, static_cast<size_t>(n)}] = {planes_.frame(n), picture.transform};
   }
+  lost_.check(model_->network_inputs(), images, kNeverRead);
   outputs_.clear();
   if (thread_.joinable()) thread_.join();
-  for (const size_t target : from_memory_) {
-    const Tensor& memory = memories_.at(target);
-    // The application writes to its memory again: a conversion to the same type would share it.
-    Tensor& value = inputs_[target] = Tensor::allocate(host_type(memory.type()), memory.shape());
-    scatter_to(memory, TensorDesc::row_major(value.type(), value.shape()), value.raw_mutable());
-  }
+  for (const size_t target : from_memory_) read_memory(target);
   error_ = nullptr;
   over_ = false;
   stopped_ = false;
@@ -305,7 +312,8 @@ bool HostRequest::wait(std::optional<std::chrono::milliseconds> timeout) {
   }
   lock.unlock();
   running_ = false;
-  pictures_.clear();
+  for (const auto& [where, picture] : std::exchange(pictures_, {}))
+    lost_.add(where, picture.transform.nhwc);
   if (error_) std::rethrow_exception(error_);
   model_->count();
   return true;

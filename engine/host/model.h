@@ -11,6 +11,7 @@
 
 #include "engine/engine.h"
 #include "engine/host/network.h"
+#include "engine/runtime/frames/lost_images.h"
 #include "engine/runtime/frames/picture_planes.h"
 
 namespace clinfer::host {
@@ -124,6 +125,7 @@ class HostRequest final : public InferRequest {
   size_t network_input(size_t index) const;  // of an index into the model's inputs()
   void compute();                            // on the request's thread
   void fill_pictures();
+  void read_memory(size_t target);  // into its input
 
   const std::shared_ptr<const HostModel> model_;
   std::vector<Tensor> inputs_;
@@ -132,6 +134,7 @@ class HostRequest final : public InferRequest {
   std::set<size_t> from_memory_;
   PicturePlanes planes_;                                   // with NV12_TWO_INPUTS
   std::map<std::pair<size_t, size_t>, Picture> pictures_;  // by input and image, for the next start
+  LostImages lost_;  // frames that an inference which failed had not read
   std::vector<Tensor> outputs_;
   std::thread thread_;
   std::atomic<bool> stopped_{false};

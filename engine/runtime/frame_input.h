@@ -30,7 +30,6 @@ struct FrameInput {
   std::unique_ptr<cuda::Event> copied_beside;  // likewise, where another stream of CUDA does
   Source source = Source::host;
   std::array<int, 3> offsets{};  // of the planes in imported memory
-  bool pending = false;
 };
 
 // First byte and end of the rows of a frame's region, by plane.

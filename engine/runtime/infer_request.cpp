@@ -1,4 +1,4 @@
-// Infer requests: uploads, launches, host steps, results.
+// The running of an inference: launches, steps on the host, waiting for the device.
 #include "engine/runtime/infer_request.h"
 
 #include <algorithm>
@@ -20,159 +20,80 @@ namespace clinfer {
 using Clock = std::chrono::steady_clock;
 
 DeviceRequest::DeviceRequest(std::shared_ptr<DeviceNetwork> network, DeviceStream& stream)
-    : network_(std::move(network)),
+    : work_(std::move(network), stream),
+      network_(*work_.network),
       stream_(stream),
-      sized_(&network_->plan_for(0)),
-      by_queue_(*network_, stream) {
-  memory_ = make_memory();
-  host_inputs_.resize(network_->plan().graph->parameters.size());
-  if (network_->cuda != nullptr) {
-    by_graph_ = std::make_unique<GraphRun>(*network_, stream);
-    run_ = by_graph_.get();
-  }
-  run_->prepare(*sized_, *memory_);
-}
+      inputs_(work_),
+      outputs_(work_) {}
 
 DeviceRequest::~DeviceRequest() {
-  if (running_) abandon();
-}
-
-std::shared_ptr<RequestMemory> DeviceRequest::make_memory() {
-  const size_t bytes = std::max<size_t>(network_->request_bytes(), 4);
-  auto memory = std::make_shared<RequestMemory>(*network_, bytes);
-  // Inputs that are never set are zero, not whatever the device holds.
-  const std::lock_guard lock(stream_.mutex);
-  stream_.queue.enqueueFillBuffer(memory->all.buffer, cl_uint{0}, 0, bytes);
-  if (network_->cuda != nullptr) stream_.queue.finish();
-  return memory;
+  if (work_.running) abandon();
 }
 
 void DeviceRequest::leave_results() {
-  outputs_.clear();  // the next ones take their memory
-  for (auto& [edge, readback] : readbacks_) readback.owner.reset();
+  outputs_.clear();
   const auto is_free = [](const auto& memory) { return memory.use_count() == 1; };
-  const std::shared_ptr<RequestMemory> before = is_free(memory_) ? nullptr : memory_;
+  std::shared_ptr<RequestMemory>& memory = work_.memory;
+  const std::shared_ptr<RequestMemory> before = is_free(memory) ? nullptr : memory;
   if (before != nullptr) {
     auto other = std::find_if(other_memories_.begin(), other_memories_.end(), is_free);
     if (other == other_memories_.end())
-      other = other_memories_.insert(other_memories_.end(), make_memory());
-    memory_.swap(*other);
+      other = other_memories_.insert(other_memories_.end(), work_.make_memory());
+    memory.swap(*other);
   }
   // The releasing thread's reads happen before the device writes.
   std::atomic_thread_fence(std::memory_order_acquire);
   const std::lock_guard lock(stream_.mutex);
-  for (void* const result : std::exchange(memory_->mapped, {}))
-    stream_.queue.enqueueUnmapMemObject(memory_->all.buffer, result);
-  if (before == nullptr) return;
-  const Plan& plan = network_->plan();
-  for (size_t i = 0; i < host_inputs_.size(); ++i) {
-    if (is_set_anew(i)) continue;
-    const Region& input = plan.region_of({plan.graph->parameters[i], 0});
-    stream_.queue.enqueueCopyBuffer(before->all.buffer, memory_->all.buffer, input.offset,
-                                    input.offset, input.bytes);
-  }
+  for (void* const result : std::exchange(memory->mapped, {}))
+    stream_.queue.enqueueUnmapMemObject(memory->all.buffer, result);
+  if (before != nullptr) inputs_.take_along(*before);
 }
 
-bool DeviceRequest::is_set_anew(size_t target) const {
-  const HostInput& input = host_inputs_[target];
-  if (input.dirty || input.from_memory) return true;
-  if (const auto found = device_inputs_.find(target);
-      found != device_inputs_.end() && found->second.pending)
-    return true;
-  size_t images = 0;
-  for (const auto& [where, frame] : frames_) images += where.first == target && frame.pending;
-  const Shape& shape = network_->network_inputs[target].shape;
-  return images != 0 && images == static_cast<size_t>(shape[0]);
-}
-
-BoundBuffer DeviceRequest::buffer_of(const Edge& edge) const {
-  return by_queue_.bound(network_->plan_for(0).place_of(edge), *memory_);
-}
-
-bool DeviceRequest::runs_as_graph() const {
-  if (by_graph_ == nullptr || given_to_queue_ || by_queue_.visit || !device_outputs_.empty())
-    return false;
-  return std::ranges::none_of(device_inputs_,
-                              [](const auto& input) { return input.second.pending; });
-}
-
-std::unique_lock<std::mutex> DeviceRequest::take_stream(const PlanRun& run) const {
-  std::unique_lock lock(stream_.mutex);
-  stream_.take_turn(&run == by_graph_.get());
-  return lock;
-}
-
-size_t DeviceRequest::network_input(size_t index) const {
-  if (index >= network_->inputs.size())
-    throw Error(ErrorCode::bad_argument, "there is no input " + std::to_string(index) +
-                                             "; the model has " +
-                                             std::to_string(network_->inputs.size()));
-  return network_->picture && index > network_->picture->index ? index - 1 : index;
-}
-
-void DeviceRequest::set_input(size_t index, const Tensor& value) {
-  if (running_) throw Error(ErrorCode::bad_argument, "the request is in flight; wait() first");
-  const size_t target = network_input(index);
-  const Port& port = network_->inputs[index];
-  if (network_->picture && target == network_->picture->index)
-    return planes_.set(index - target, port, value);
-  if (value.shape() != port.shape)
-    throw Error(ErrorCode::bad_argument, "input " + std::to_string(index) + " (\"" + port.name +
-                                             "\") is " + to_string(port.shape) +
-                                             ", the value given is " + to_string(value.shape()));
-  const TensorDesc& desc = stored_input(target);
-  replace_frames(target);
-  HostInput& input = host_inputs_[target];
-  input.bytes.resize(static_cast<size_t>(desc.span()) * size_of(desc.type));
-  if (!input.bytes.empty()) scatter_to(value, desc, input.bytes.data());
-  input.dirty = true;
-}
-
-void DeviceRequest::start(size_t images) try {
-  if (running_)
+void DeviceRequest::start(size_t images) {
+  if (work_.running)
     throw Error(ErrorCode::bad_argument, "the request is in flight already; wait() first");
   called_ = Clock::now();
-  by_queue_.events.downloads.clear();
-  if (planes_.pending()) {
-    const PictureInput& picture = *network_->picture;
-    for (int64_t n = 0; n < network_->network_inputs[picture.index].shape[0]; ++n)
-      set_picture(picture.index, planes_.frame(n), FrameInput::Source::host, {}, picture.transform,
-                  static_cast<size_t>(n));
+  inputs_.begin(images);
+  try {
+    enqueue(images);
+  } catch (const cl::Error& error) {
+    abandon();
+    ocl::rethrow(error, "starting an inference");
+  } catch (const std::exception&) {
+    abandon();
+    throw;
   }
+  begun_ = Clock::now();  // what the driver compiles while it takes the work is not the device's
+  work_.running = true;
+}
+
+void DeviceRequest::enqueue(size_t images) {
+  work_.by_queue.events.downloads.clear();
   leave_results();
-  sized_ = &network_->plan_for(images);
-  run_ = runs_as_graph() ? static_cast<PlanRun*>(by_graph_.get()) : &by_queue_;
-  if (run_->prepare(*sized_, *memory_)) has_new_kernels_ = true;
-  run_->begin(*sized_, *memory_);
-  enqueue_frames();
-  convert_input_memory();
-  const auto lock = take_stream();
-  upload_inputs();
-  given_to_queue_ = false;
+  const bool by_graph = work_.by_graph != nullptr && !work_.by_queue.visit &&
+                        !inputs_.need_queue() && !outputs_.need_queue();
+  work_.sized = &network_.plan_for(images);
+  work_.run = by_graph ? static_cast<PlanRun*>(work_.by_graph.get()) : &work_.by_queue;
+  if (work_.run->prepare(*work_.sized, *work_.memory)) work_.has_new_kernels = true;
+  work_.run->begin(*work_.sized, *work_.memory);
+  inputs_.enqueue();
+  const auto lock = work_.take_stream();
   next_step_ = 0;
   given_up_ = cancelled_ = false;
-  host_ns_.assign(sized_->plan.steps.size(), 0);
-  host_threads_.assign(sized_->plan.steps.size(), 1);
+  host_ns_.assign(work_.sized->plan.steps.size(), 0);
+  host_threads_.assign(work_.sized->plan.steps.size(), 1);
   run_segment();
-  begun_ = Clock::now();  // what the driver compiles while it takes the work is not the device's
-  running_ = true;
-} catch (const cl::Error& error) {
-  abandon();
-  ocl::rethrow(error, "starting an inference");
-} catch (const std::exception&) {
-  if (!running_) abandon();
-  throw;
 }
 
 void DeviceRequest::abandon() noexcept {
-  running_ = given_up_ = false;
-  for (auto& [where, frame] : frames_) frame.pending = false;
-  host_values_.clear();
-  by_queue_.events = {};
+  work_.running = given_up_ = false;
+  inputs_.abandon();
+  outputs_.forget_values();
+  work_.by_queue.events = {};
   try {
     {
       const std::lock_guard lock(stream_.mutex);  // whoever had the last turn
-      done_ = run_->end_of_all();
+      done_ = work_.run->end_of_all();
     }
     signal_.reset();
     constexpr auto kPatience = std::chrono::milliseconds(200);
@@ -181,16 +102,9 @@ void DeviceRequest::abandon() noexcept {
         done_->is_over() || (!stream_.given_up && sleep_until_over(Clock::now() + kPatience));
     if (over) return;
     stream_.given_up = true;
-    std::vector<std::pair<std::vector<std::byte>, std::shared_ptr<ocl::HostMemory>>> uploads;
-    for (HostInput& input : host_inputs_)
-      uploads.emplace_back(std::exchange(input.bytes, {}), input.memory);
-    auto used = std::tuple(network_, memory_, std::move(uploads), std::move(written_),
-                           std::move(frames_), std::move(readbacks_), std::move(outputs_));
+    auto used = std::tuple(work_.network, work_.memory, std::exchange(written_, {}),
+                           inputs_.leave(), outputs_.leave());
     leave_in_memory(done_, std::make_shared<decltype(used)>(std::move(used)));
-    written_.clear();
-    frames_.clear();
-    readbacks_.clear();
-    outputs_.clear();
   } catch (const std::bad_alloc&) {
     // There is no memory to keep what the device uses elsewhere: it stays here until the device is
     // through.
@@ -205,94 +119,31 @@ void DeviceRequest::abandon() noexcept {
 }
 
 void DeviceRequest::run_step_by_step(const std::function<void(size_t step)>& visit, size_t images) {
-  by_queue_.visit = visit;
+  work_.by_queue.visit = visit;
   start(images);
   wait({});
-  by_queue_.visit = nullptr;
+  work_.by_queue.visit = nullptr;
 }
 
 void DeviceRequest::run_segment() {
-  const Plan& plan = sized_->plan;
-  for (auto& [edge, readback] : readbacks_) readback.owner.reset();
-  next_step_ = run_->run(next_step_);
-  if (run_->is_partway()) {
+  const Plan& plan = work_.sized->plan;
+  outputs_.begin_segment();
+  next_step_ = work_.run->run(next_step_);
+  if (work_.run->is_partway()) {
     // Further parts need nothing on the host.
   } else if (next_step_ < plan.steps.size()) {
-    for (const Edge& input : plan.steps[next_step_].node->inputs) read_back(input, false);
+    outputs_.read_operands(*plan.steps[next_step_].node);
   } else {
-    for (size_t i = 0; i < plan.graph->results.size(); ++i) {
-      const Edge& edge = plan.graph->results[i]->inputs[0];
-      if (device_outputs_.contains(i))
-        deliver_output(i, edge);
-      else
-        read_back(edge, true);
-    }
+    outputs_.read_results();
   }
   done_.reset();  // the next one may be the same
-  done_ = run_->end();
+  done_ = work_.run->end();
   signal_.reset();
   wait_estimator_.begin(next_step_, Clock::now());
 }
 
 void DeviceRequest::check_cancelled() const {
   if (cancelled_) throw Error(ErrorCode::cancelled, "the inference was cancelled");
-}
-
-// A result stays where it is until the next inference, so that a device that shares the host's memory
-// hands it out like that. The operand of a host step is overwritten sooner, and so is an input that is a
-// result, by set_surface(); small results keep little memory where applications hold many.
-void DeviceRequest::read_back(const Edge& edge, bool is_result) {
-  if (edge.node->is("Constant") || host_values_.count(key(storage_root(edge)))) return;
-  const TensorDesc& desc = edge.node->outputs[edge.port].desc;
-  if (desc.elements() == 0) return;
-  Readback& readback = readbacks_[key(edge)];
-  if (readback.owner) return;
-  const auto [low, high] = desc.byte_range();
-  const auto begin = static_cast<size_t>(low), size = static_cast<size_t>(high - low);
-  const Region& region = sized_->plan.region_of(edge);
-  constexpr size_t kWorthMapping = size_t{128} << 10;
-  if (is_result && network_->shares_host_memory() && size >= kWorthMapping &&
-      !region.root.node->is("Parameter")) {
-    readback.data = by_queue_.map(region.offset + begin, size);
-    readback.owner = memory_;
-    return;
-  }
-  const auto memory = readback.pools[run_].take([&] { return run_->make_host_memory(size); });
-  readback.data = memory->data();
-  readback.owner = memory;
-  run_->read({static_cast<int>(region.memory), static_cast<int64_t>(region.offset + begin)},
-             memory->data(), size);
-}
-
-// A tensor on the host, row-major: where it was read to, if it lies there like that.
-Tensor DeviceRequest::value_of(const Edge& edge, ElementType type) const {
-  if (edge.node->is("Constant"))
-    return edge.node->constant.type() == type ? edge.node->constant
-                                              : edge.node->constant.convert(type);
-  TensorDesc desc = edge.node->outputs[edge.port].desc;
-  const Edge root = storage_root(edge);
-  if (desc.elements() == 0 && !host_values_.contains(key(root)))
-    return Tensor::allocate(type, desc.shape);
-  if (const auto found = host_values_.find(key(root)); found != host_values_.end()) {
-    if (root == edge)
-      return found->second.type() == type ? found->second : found->second.convert(type);
-    desc.type = found->second.type();
-    return gather_from(desc, found->second.raw(), type);
-  }
-  const Readback& readback = readbacks_.at(key(edge));
-  const auto value = [&] {
-    if (desc.type == type && desc.is_row_major())
-      return Tensor::view(type, desc.shape, readback.data, readback.owner);
-    desc.offset -= desc.byte_range().first / static_cast<int64_t>(size_of(desc.type));
-    return gather_from(desc, readback.data, type);
-  };
-  const OpDef* def = edge.node->def;
-  return def && def->rows_depend_on_data ? trim_unused_rows(value()) : value();
-}
-
-bool DeviceRequest::lies_as_half(const Edge& edge) const {
-  return !edge.node->is("Constant") && !host_values_.contains(key(storage_root(edge))) &&
-         edge.node->outputs[edge.port].desc.type == ElementType::f16;
 }
 
 // Drivers have no wait with a deadline; they call back from threads that sleep. On devices other
@@ -302,7 +153,7 @@ bool DeviceRequest::wait_for_device(std::optional<Clock::time_point> deadline) {
   constexpr auto kAsking = std::chrono::milliseconds(5);
   const auto over = [this] { return done_->is_over(); };
   const bool awaited =
-      !network_->context->device.info.is_cpu && !network_->options.waits_asleep && !over();
+      !network_.context->device.info.is_cpu && !network_.options.waits_asleep && !over();
   if (awaited) {
     const auto most = deadline.value_or(Clock::time_point::max());
     std::this_thread::sleep_until(std::min(wait_estimator_.until(), most));
@@ -341,25 +192,25 @@ bool DeviceRequest::sleep_until_over(std::optional<Clock::time_point> deadline) 
 }
 
 std::optional<Clock::time_point> DeviceRequest::deadline() const {
-  if (network_->options.device_timeout.count() == 0) return std::nullopt;
-  if (network_->options.driver_compiles && has_new_kernels_) return std::nullopt;
+  if (network_.options.device_timeout.count() == 0) return std::nullopt;
+  if (network_.options.driver_compiles && work_.has_new_kernels) return std::nullopt;
   // Others of the stream that were before it had their own time.
-  return std::max(begun_, stream_.last_finished.load()) + network_->options.device_timeout;
+  return std::max(begun_, stream_.last_finished.load()) + network_.options.device_timeout;
 }
 
 void DeviceRequest::give_up() {
   given_up_ = true;
   stream_.given_up = true;
-  const std::string& layer = network_->largest_layer;
-  throw NoAnswer("the device does not answer: " + network_->context->device.info.name +
-                 " has not finished an inference of " + network_->name + " in " +
-                 std::to_string(network_->options.device_timeout.count()) + " ms" +
+  const std::string& layer = network_.largest_layer;
+  throw NoAnswer("the device does not answer: " + network_.context->device.info.name +
+                 " has not finished an inference of " + network_.name + " in " +
+                 std::to_string(network_.options.device_timeout.count()) + " ms" +
                  (layer.empty() ? "" : "; its largest layer is " + layer) +
                  " (device-timeout, DEVICE_TIMEOUT: 0 waits for ever)");
 }
 
 bool DeviceRequest::wait(std::optional<std::chrono::milliseconds> timeout) {
-  if (!running_) return true;
+  if (!work_.running) return true;
   std::optional<Clock::time_point> until;
   if (timeout) until = Clock::now() + *timeout;
   if (given_up_) begun_ = Clock::now();
@@ -371,25 +222,26 @@ bool DeviceRequest::wait(std::optional<std::chrono::milliseconds> timeout) {
         if (Clock::now() >= *deadline()) give_up();
         continue;
       }
-      if (!run_->is_partway()) stream_.last_finished = Clock::now();  // parts share one deadline
+      if (!work_.run->is_partway())
+        stream_.last_finished = Clock::now();  // parts share one deadline
       stream_.given_up = false;
       if (given_up_) {
-        running_ = given_up_ = false;
-        host_values_.clear();
+        work_.running = given_up_ = false;
+        outputs_.forget_values();
         return true;
       }
-      if (next_step_ >= sized_->plan.steps.size()) break;
+      if (next_step_ >= work_.sized->plan.steps.size()) break;
       check_cancelled();
-      if (run_->is_partway()) {
-        const auto lock = take_stream();
+      if (work_.run->is_partway()) {
+        const auto lock = work_.take_stream();
         run_segment();
       } else {
         run_host_step();
       }
     }
     collect_outputs();
-    running_ = has_new_kernels_ = false;
-    ++*network_->finished;
+    work_.running = work_.has_new_kernels = false;
+    ++*network_.finished;
     return true;
   } catch (const cl::Error& error) {
     abandon();
@@ -404,14 +256,14 @@ bool DeviceRequest::wait(std::optional<std::chrono::milliseconds> timeout) {
 }
 
 void DeviceRequest::run_host_step() {
-  const Plan& plan = sized_->plan;
+  const Plan& plan = work_.sized->plan;
   const Step& step = plan.steps[next_step_];
   const auto begin = Clock::now();
   std::vector<Tensor> inputs;
   for (const Edge& input : step.node->inputs) {
-    inputs.push_back(value_of(input, input.node->is("Constant")
-                                         ? input.node->constant.type()
-                                         : host_type(input.node->outputs[input.port].type)));
+    inputs.push_back(outputs_.value_of(
+        input, input.node->is("Constant") ? input.node->constant.type()
+                                          : host_type(input.node->outputs[input.port].type)));
   }
   std::vector<Tensor> outputs;
   for (const NodeOutput& output : step.node->outputs)
@@ -422,10 +274,10 @@ void DeviceRequest::run_host_step() {
           check_cancelled();
           if (const auto most = deadline(); most && Clock::now() > *most)
             throw NoAnswer("the host has not finished it in " +
-                           std::to_string(network_->options.device_timeout.count()) +
+                           std::to_string(network_.options.device_timeout.count()) +
                            " ms (device-timeout, DEVICE_TIMEOUT: 0 waits for ever)");
         },
-        network_->options.host_threads);
+        network_.options.host_threads);
     step.node->def->evaluate(step.desc, inputs, outputs);
     host_threads_[next_step_] = limit.threads_used();
   } catch (const Error& error) {
@@ -433,7 +285,7 @@ void DeviceRequest::run_host_step() {
   }
   host_ns_[next_step_] = std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
 
-  const auto lock = take_stream();
+  const auto lock = work_.take_stream();
   written_.clear();
   for (size_t port = 0; port < outputs.size(); ++port) {
     const Edge edge{step.node, static_cast<int>(port)};
@@ -446,10 +298,10 @@ void DeviceRequest::run_host_step() {
       std::vector<std::byte> bytes(static_cast<size_t>(output.desc.span()) *
                                    size_of(output.desc.type));
       scatter_to(outputs[port], output.desc, bytes.data());
-      run_->write(sized_->place_of(edge), bytes.data(), bytes.size());
+      work_.run->write(work_.sized->place_of(edge), bytes.data(), bytes.size());
       written_.push_back(std::move(bytes));
     }
-    host_values_[key(edge)] = std::move(outputs[port]);
+    outputs_.set_value(edge, std::move(outputs[port]));
   }
   ++next_step_;
   run_segment();
@@ -458,22 +310,8 @@ void DeviceRequest::run_host_step() {
 
 void DeviceRequest::collect_outputs() {
   const auto begin = Clock::now();
-  const Graph& graph = *sized_->plan.graph;
-  outputs_.clear();
-  for (size_t i = 0; i < graph.results.size(); ++i) {
-    if (device_outputs_.contains(i)) {
-      outputs_.emplace_back();
-      continue;
-    }
-    const ElementType port = network_->outputs[i].type;
-    const Edge& edge = graph.results[i]->inputs[0];
-    ElementType type = host_type(port);
-    if (is_float(port) && network_->options.half_outputs && lies_as_half(edge))
-      type = ElementType::f16;
-    outputs_.push_back(value_of(edge, type));
-  }
-  host_values_.clear();
-  if (network_->options.perf_count)
+  outputs_.collect();
+  if (network_.options.perf_count)
     add_times(std::chrono::duration<double, std::nano>(Clock::now() - begin).count());
 }
 
@@ -485,7 +323,7 @@ void DeviceRequest::add_times(double convert_ns) {
                                 event.getProfilingInfo<CL_PROFILING_COMMAND_START>());
     return ns;
   };
-  auto& [all_launches, uploads, preprocessing, downloads] = by_queue_.events;
+  auto& [all_launches, uploads, preprocessing, downloads] = work_.by_queue.events;
   std::vector<std::vector<double>> launch_ns;
   for (const auto& launches : all_launches) {
     launch_ns.emplace_back();
@@ -510,17 +348,7 @@ void DeviceRequest::add_times(double convert_ns) {
   }
   uploads.clear();
   preprocessing.clear();
-  network_->add_times(launch_ns, host_ns_, host_threads_, overhead);
-}
-
-const Tensor& DeviceRequest::output(size_t index) const {
-  if (index >= outputs_.size())
-    throw Error(ErrorCode::bad_argument, "there is no output " + std::to_string(index) +
-                                             " before an inference has finished");
-  if (device_outputs_.contains(index))
-    throw Error(ErrorCode::bad_argument,
-                "output " + std::to_string(index) + " goes to memory of the device");
-  return outputs_[index];
+  network_.add_times(launch_ns, host_ns_, host_threads_, overhead);
 }
 
 }  // namespace clinfer

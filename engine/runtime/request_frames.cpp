@@ -4,7 +4,8 @@
 #include "engine/runtime/frames/frame_memory.h"
 #include "engine/runtime/frames/imported_planes.h"
 #include "engine/runtime/frames/surfaces.h"
-#include "engine/runtime/infer_request.h"
+#include "engine/runtime/memory_objects.h"
+#include "engine/runtime/request_inputs.h"
 #include "kernels/base/threads.h"
 #include "kernels/frames/clip.h"
 
@@ -27,13 +28,16 @@ bool same_transform(const FrameTransform& a, const FrameTransform& b) {
 
 }  // namespace
 
-Placement DeviceRequest::set_picture(size_t index, const Frame& frame, FrameInput::Source source,
+Placement RequestInputs::set_picture(size_t target, const Frame& frame, FrameInput::Source source,
                                      const std::array<int, 3>& offsets,
                                      const FrameTransform& transform, size_t image) {
-  if (running_) throw Error(ErrorCode::bad_argument, "the request is in flight; wait() first");
-  const Shape& shape = network_->network_inputs[index].shape;
-  check_image(index, network_->network_inputs[index], frame, transform, image);
-  FrameInput& input = frames_[{index, image}];
+  work_.check_idle();
+  const Shape& shape = network_.network_inputs[target].shape;
+  check_image(target, network_.network_inputs[target], frame, transform, image);
+  Picture& picture = pictures_[{target, image}];
+  lost_.found({target, image});
+  picture.on_device = picture.due = false;
+  FrameInput& input = picture.input;
   const bool known = !input.kernels.empty() && input.source == source && input.offsets == offsets &&
                      same_geometry(input.frame, frame) &&
                      same_transform(input.transform, transform);
@@ -42,22 +46,22 @@ Placement DeviceRequest::set_picture(size_t index, const Frame& frame, FrameInpu
   input.in_frame_memory = false;
   input.frame = frame;
   input.transform = transform;
-  input.index = index;
+  input.index = target;
   input.image = image;
-  input.pending = true;
-  replace_input(index);
+  keep_other_images(target, images_in(target, transform.nhwc));
   try {
     if (!known) prepare(input);
   } catch (const cl::Error& error) {
     ocl::rethrow(error, "preparing a frame");
   }
+  picture.due = source == FrameInput::Source::host;
   const size_t width_axis = shape.size() - (transform.nhwc ? 2 : 1);
   return placement_of(frame, transform, static_cast<int>(shape[width_axis]),
                       static_cast<int>(shape[width_axis - 1]));
 }
 
-void DeviceRequest::prepare(FrameInput& input) {
-  const Node* parameter = network_->plan().graph->parameters[input.index];
+void RequestInputs::prepare(FrameInput& input) {
+  const Node* parameter = network_.plan().graph->parameters[input.index];
   std::array<DevicePlane, 3> planes;
   for (size_t p = 0; p < 3; ++p) planes[p] = {input.offsets[p], input.frame.strides[p]};
   input.kernels.clear();
@@ -66,104 +70,190 @@ void DeviceRequest::prepare(FrameInput& input) {
   const TensorDesc out = image_in(parameter->outputs[0].desc, input.transform.nhwc,
                                   static_cast<int64_t>(input.image), image);
   const bool surface = input.source == FrameInput::Source::surface;
-  const TuningPoint point = network_->preprocess_point(
+  const TuningPoint point = network_.preprocess_point(
       input.index, surface ? PictureKind::surface : kind_of(input.frame.format));
   input.plan = surface ? plan_surface_preprocess(input.frame, input.transform, out, image, point)
                        : plan_preprocess(input.frame, planes, input.transform, out, image, point);
   for (const KernelSpec& launch : input.plan.launches)
-    input.kernels.push_back(network_->extra_kernel(launch));
-  has_new_kernels_ = true;
+    input.kernels.push_back(network_.extra_kernel(launch));
+  work_.has_new_kernels = true;
 }
 
 // The host's copies into pinned memory take longer than the bus, so that several threads make them. The
 // kernels of a frame run while the next ones are copied.
-void DeviceRequest::enqueue_frames() {
-  std::vector<FrameInput*> pending;
+void RequestInputs::enqueue_frames() {
+  std::vector<Picture*> due;
   size_t bytes = 0;
-  for (auto& [where, input] : frames_) {
-    if (!input.pending) continue;
-    pending.push_back(&input);
-    if (network_->wants_frame_memory() && !input.in_frame_memory)
-      for (const auto& [begin, end] : ranges_of_region(input.frame)) bytes += end - begin;
+  for (auto& [place, picture] : pictures_) {
+    if (!picture.due || picture.on_device) continue;
+    due.push_back(&picture);
+    if (network_.wants_frame_memory() && !picture.input.in_frame_memory)
+      for (const auto& [begin, end] : ranges_of_region(picture.input.frame)) bytes += end - begin;
   }
   constexpr size_t kWorthAThread = size_t{1} << 20, kMostThreads = 8;
   size_t threads = std::clamp<size_t>(bytes / kWorthAThread, 1, kMostThreads);
-  const unsigned allowed = network_->options.host_threads;
+  const unsigned allowed = network_.options.host_threads;
   threads = std::min<size_t>(threads, allowed != 0 ? allowed : available_processors());
-  if (network_->options.perf_count) threads = 1;  // the lists of events are one thread's
-  parallel_for(pending.size(), static_cast<unsigned>(threads), [&](size_t i) {
-    FrameInput& input = *pending[i];
-    run_->copy_frame(
-        input);  // not under the lock: another request of the stream may be copying, too
-    const auto lock = take_stream();
-    input.pending = false;
-    run_->launch_frame(input);
+  if (network_.options.perf_count) threads = 1;  // the lists of events are one thread's
+  parallel_for(due.size(), static_cast<unsigned>(threads), [&](size_t i) {
+    Picture& picture = *due[i];
+    // Not under the lock: another request of the stream may be copying, too.
+    work_.run->copy_frame(picture.input);
+    const auto lock = work_.take_stream();
+    picture.due = false;
+    work_.run->launch_frame(picture.input);
   });
 }
 
-Placement DeviceRequest::set_frame(size_t index, const Frame& frame,
+Placement RequestInputs::set_frame(size_t index, const Frame& frame,
                                    const FrameTransform& transform, size_t image,
                                    const FrameMemory* memory) {
-  if (memory != nullptr) check_in_frame_memory(*network_->context, *memory, frame);
+  if (memory != nullptr) check_in_frame_memory(*network_.context, *memory, frame);
   const size_t target = network_input(index);
   const Placement placement =
       set_picture(target, frame, FrameInput::Source::host, {}, transform, image);
-  frames_.at({target, image}).in_frame_memory = memory != nullptr;
+  pictures_.at({target, image}).input.in_frame_memory = memory != nullptr;
   return placement;
 }
 
 // The kernel is enqueued here and not by start(): a surface that fails, fails its own frame and not
 // the batch.
-Placement DeviceRequest::set_surface(size_t index, const std::shared_ptr<ImportedSurface>& surface,
+Placement RequestInputs::set_surface(size_t index, const std::shared_ptr<ImportedSurface>& surface,
                                      const Frame& picture, const FrameTransform& transform,
                                      size_t image) try {
-  ocl::Surface& own = own_surface(*network_->context, *surface);
-  check_fits(own, picture);
+  check_fits(own_surface(*network_.context, *surface), picture);
   Frame frame = picture;
   frame.planes = {};
   frame.strides = {};
   const size_t target = network_input(index);
   const Placement placement =
       set_picture(target, frame, FrameInput::Source::surface, {}, transform, image);
-  FrameInput& input = frames_.at({target, image});
-  input.pending = false;
-  given_to_queue_ = true;
-  const auto lock = take_stream(by_queue_);
-  by_queue_.bind_frame(input, &own, nullptr, *memory_);
-  with_acquired(*network_->context, stream_.queue, own,
-                [&](const cl::Event& acquired) { return enqueue_frame(input, acquired); });
+  Picture& set = pictures_.at({target, image});
+  set.surface = surface;
+  read_surface(set);
+  set_on_device({target, image}, set);
   return placement;
 } catch (const cl::Error& error) {
   ocl::rethrow(error, "reading a VA surface");
 }
 
-cl::Event DeviceRequest::enqueue_frame(FrameInput& input, const cl::Event& acquired) {
-  const std::vector<cl::Event> after{acquired};
-  cl::Event done;  // of the last one: the queue keeps their order
-  for (size_t l = 0; l < input.kernels.size(); ++l)
-    enqueue(stream_.queue, input.kernels[l], input.plan.launches[l], &done,
-            acquired() != nullptr ? &after : nullptr);
-  return done;
-}
-
-Placement DeviceRequest::set_memory(size_t index, const ImportedPlanes& planes,
+Placement RequestInputs::set_memory(size_t index, const ImportedPlanes& planes,
                                     const Frame& picture, const FrameTransform& transform,
                                     size_t image) try {
-  const OwnPlanes own = own_planes(*network_->context, picture, planes);
+  const OwnPlanes own = own_planes(*network_.context, picture, planes);
   const size_t target = network_input(index);
   const Placement placement =
       set_picture(target, picture, FrameInput::Source::memory, own.offsets, transform, image);
-  FrameInput& input = frames_.at({target, image});
-  input.pending = false;
-  given_to_queue_ = true;
-  const auto lock = take_stream(by_queue_);
-  by_queue_.bind_frame(input, nullptr, &own.memories, *memory_);
-  network_->external->with_acquired(stream_.queue, own.distinct(), [&](const cl::Event& acquired) {
-    return enqueue_frame(input, acquired);
-  });
+  Picture& set = pictures_.at({target, image});
+  std::ranges::copy(planes.memories, set.memories.begin());
+  set.image = {};
+  read_memory(set);
+  set_on_device({target, image}, set);
   return placement;
 } catch (const cl::Error& error) {
   ocl::rethrow(error, "reading imported memory");
+}
+
+Placement RequestInputs::set_image(size_t index, const cl::Image2D& image,
+                                   const FrameTransform& transform, size_t image_in_batch) {
+  work_.check_idle();
+  const size_t target = network_input(index);
+  check_memory_object(*network_.context, image, CL_MEM_OBJECT_IMAGE2D,
+                      "the image for input " + std::to_string(index));
+  const cl_image_format format = image.getImageInfo<CL_IMAGE_FORMAT>();
+  const size_t components = components_of(format.image_channel_order);
+  const bool bytes = format.image_channel_data_type == CL_UNORM_INT8 ||
+                     format.image_channel_data_type == CL_UNSIGNED_INT8;
+  if (!bytes || components == 0 || components == 2)
+    throw Error(ErrorCode::bad_argument,
+                "an image for an input is CL_RGBA, CL_BGRA or CL_R, of 8-bit UNORM "
+                "or UNSIGNED; planes of NV12 are two images (import_images)");
+  const size_t width = image.getImageInfo<CL_IMAGE_WIDTH>(),
+               height = image.getImageInfo<CL_IMAGE_HEIGHT>();
+  Frame frame;
+  frame.format = components == 1                         ? PixelFormat::gray8
+                 : format.image_channel_order == CL_BGRA ? PixelFormat::bgrx
+                                                         : PixelFormat::rgbx;
+  frame.width = static_cast<int>(width);
+  frame.height = static_cast<int>(height);
+  frame.strides[0] = static_cast<int>(width * components);
+  const Placement placement =
+      set_picture(target, frame, FrameInput::Source::memory, {}, transform, image_in_batch);
+  Picture& set = pictures_.at({target, image_in_batch});
+  const size_t size = width * height * components;
+  if (set.image_copy == nullptr || set.image_copy->bytes() < size)
+    set.image_copy = std::make_shared<ocl::ExternalMemory>(
+        network_.context->context, cl::Buffer(network_.context->context, CL_MEM_READ_WRITE, size));
+  set.memories = {set.image_copy};
+  set.image = image;
+  read_memory(set);
+  set_on_device({target, image_in_batch}, set);
+  return placement;
+}
+
+// A tensor that the input was set to before, and that the device has not got yet, comes first.
+void RequestInputs::set_on_device(const Place& place, Picture& picture) {
+  const auto device = device_.find(place.first);
+  picture.on_device = given_to_queue_ = true;
+  picture.due = host_[place.first].dirty || (device != device_.end() && device->second.pending);
+}
+
+void RequestInputs::read_again(const Place& place, Picture& picture) {
+  const bool is_surface = picture.input.source == FrameInput::Source::surface;
+  const auto sizes = plane_sizes(picture.input.frame);
+  bool gone = is_surface && picture.surface.expired();
+  for (size_t p = 0; !is_surface && p < sizes.size(); ++p)
+    gone |= sizes[p].rows != 0 && picture.memories[p].expired();
+  if (gone)
+    throw Error(ErrorCode::bad_argument,
+                std::string(is_surface ? "the surface" : "the memory") + " of image " +
+                    std::to_string(place.second) + " of input " + std::to_string(place.first) +
+                    " was released: keep it until the input is set anew, or set the input for each "
+                    "inference");
+  if (picture.input.kernels.empty()) prepare(picture.input);
+  if (is_surface)
+    read_surface(picture);
+  else
+    read_memory(picture);
+}
+
+void RequestInputs::read_surface(Picture& picture) {
+  const std::shared_ptr<ImportedSurface> surface = picture.surface.lock();
+  ocl::Surface& own = own_surface(*network_.context, *surface);
+  const auto lock = work_.take_stream(work_.by_queue);
+  work_.by_queue.bind_frame(picture.input, &own, nullptr, *work_.memory);
+  with_acquired(*network_.context, work_.stream.queue, own, [&](const cl::Event& acquired) {
+    return enqueue_kernels(picture.input, acquired);
+  });
+}
+
+void RequestInputs::read_memory(Picture& picture) {
+  ImportedPlanes planes;
+  for (size_t p = 0; p < planes.memories.size(); ++p) {
+    planes.memories[p] = picture.memories[p].lock();
+    planes.offsets[p] = static_cast<size_t>(picture.input.offsets[p]);
+  }
+  const OwnPlanes own = own_planes(*network_.context, picture.input.frame, planes);
+  const auto lock = work_.take_stream(work_.by_queue);
+  if (picture.image() != nullptr)
+    work_.stream.queue.enqueueCopyImageToBuffer(
+        picture.image, picture.image_copy->buffer(), {0, 0, 0},
+        {static_cast<size_t>(picture.input.frame.width),
+         static_cast<size_t>(picture.input.frame.height), 1},
+        0);
+  work_.by_queue.bind_frame(picture.input, nullptr, &own.memories, *work_.memory);
+  network_.external->with_acquired(
+      work_.stream.queue, own.distinct(),
+      [&](const cl::Event& acquired) { return enqueue_kernels(picture.input, acquired); });
+}
+
+cl::Event RequestInputs::enqueue_kernels(FrameInput& input, const cl::Event& acquired) {
+  const std::vector<cl::Event> after{acquired};
+  cl::Event done;  // of the last one: the queue keeps their order
+  for (size_t l = 0; l < input.kernels.size(); ++l)
+    clinfer::enqueue(work_.stream.queue, input.kernels[l], input.plan.launches[l], &done,
+                     acquired() != nullptr ? &after : nullptr);
+  return done;
 }
 
 }  // namespace clinfer

@@ -42,4 +42,15 @@ void TensorCopy::enqueue(const cl::CommandQueue& queue, const BoundBuffer& from,
   }
 }
 
+std::string why_copied(const TensorDesc& stored, const TensorDesc& given) {
+  if (stored.type != given.type)
+    return "its kernels use " + std::string(name_of(stored.type)) + ", the application has " +
+           std::string(name_of(given.type));
+  if (!stored.is_row_major())
+    return "its kernels use another order in memory (" +
+           std::string(stored.is_channels_last() ? "channels last" : "a part of another tensor") +
+           ")";
+  return "its kernels are bound to the memory of the request, where the tensor lies among others";
+}
+
 }  // namespace clinfer

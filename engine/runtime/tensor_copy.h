@@ -24,4 +24,8 @@ class TensorCopy {
   std::vector<cl::Kernel> kernels_;
 };
 
+// The reason for which kernels do not use a tensor of the application, `given`, in place of their own, `stored`: "its kernels use
+// f16, the application has f32".
+std::string why_copied(const TensorDesc& stored, const TensorDesc& given);
+
 }  // namespace clinfer

@@ -6,6 +6,7 @@
 #include <CL/opencl.hpp>
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "engine/ocl/device.h"
 #include "tests/engine/ball_model.h"
@@ -369,6 +370,184 @@ TEST_F(OpenCl, InputsMayBeWrittenInPlace) {
     EXPECT_EQ(output_of(*request), output_of(*usual)) << "until it is asked for again";
     EXPECT_EQ(request->input_memory(0).data(), memory.data());
     EXPECT_NE(output_of(*request), output_of(*usual));
+  }
+}
+
+// Each inference reads the device's memory again, without being told.
+TEST_F(OpenCl, ABufferStaysTheInput) {
+  const auto model = compile(three());
+  const auto request = model->create_request(), usual = model->create_request();
+  const cl::Buffer given = app_.buffer(16 * 24 * 4);
+  opencl::set_input(*request, 0, given());
+  for (unsigned seed = 1; seed < 4; ++seed) {
+    const Tensor input = test::random_tensor({1, 1, 16, 24}, 0, 3, seed);
+    app_.queue.enqueueWriteBuffer(given, CL_TRUE, 0, input.bytes(), input.raw());
+    EXPECT_EQ(output_of(*request), test::infer(*usual, input)) << seed;
+  }
+  const Tensor other = test::random_tensor({1, 1, 16, 24}, 0, 3, 9);
+  const std::vector<float> want = test::infer(*usual, other);
+  EXPECT_EQ(test::infer(*request, other), want);
+  EXPECT_EQ(output_of(*request), want) << "the buffer is the input no more";
+}
+
+// A picture of one brightness, in whichever memory.
+struct Grey {
+  Frame frame;
+  std::vector<uint8_t> pixels = std::vector<uint8_t>(kWidth * kHeight);
+  explicit Grey(int radius) {
+    for (int y = 0; y < kHeight; ++y)
+      for (int x = 0; x < kWidth; ++x) {
+        const int dx = x - kWidth / 2, dy = y - kHeight / 2;
+        pixels[static_cast<size_t>(y * kWidth + x)] =
+            dx * dx + dy * dy < radius * radius ? 230 : 20;
+      }
+    frame.format = PixelFormat::gray8;
+    frame.width = kWidth;
+    frame.height = kHeight;
+    frame.strides[0] = kWidth;
+    frame.planes[0] = pixels.data();
+  }
+};
+
+TEST_F(OpenCl, PicturesOnTheDeviceStayTheInput) {
+  const auto model = compile(Model::read(ball_model()));
+  const auto by_memory = model->create_request(), by_image = model->create_request(),
+             usual = model->create_request();
+  const cl::Buffer buffer = app_.buffer(kWidth * kHeight);
+  const cl::Image2D image(app_.context, CL_MEM_READ_ONLY, cl::ImageFormat(CL_R, CL_UNORM_INT8),
+                          kWidth, kHeight);
+  ImportedPlanes planes;
+  planes.memories[0] = opencl::import_buffer(*model, buffer());
+  std::vector<std::vector<float>> all;
+  for (const int radius : {8, 12, 16}) {
+    const Grey picture(radius);
+    app_.queue.enqueueWriteBuffer(buffer, CL_TRUE, 0, picture.pixels.size(), picture.pixels.data());
+    app_.queue.enqueueWriteImage(image, CL_TRUE, {0, 0, 0}, {kWidth, kHeight, 1}, 0, 0,
+                                 picture.pixels.data());
+    if (all.empty()) {
+      by_memory->set_memory(0, planes, picture.frame, {});
+      opencl::set_image(*by_image, 0, image(), {});
+    }
+    usual->set_frame(0, picture.frame, {});
+    const std::vector<float> want = output_of(*usual);
+    EXPECT_EQ(std::count(all.begin(), all.end(), want), 0) << "the pictures differ";
+    all.push_back(want);
+    EXPECT_EQ(output_of(*by_memory), want) << radius;
+    EXPECT_EQ(output_of(*by_image), want) << radius;
+  }
+  EXPECT_EQ(output_of(*usual), all.back()) << "a frame of the host stays by its values";
+  // Neither the picture of before nor that of the request's memory takes the place of what is gone.
+  planes = {};
+  const std::string why = why_not([&] { by_memory->start(); });
+  EXPECT_NE(why.find("the memory of image 0 of input 0 was released"), std::string::npos) << why;
+  const Grey last(14);
+  by_memory->set_frame(0, last.frame, {});
+  usual->set_frame(0, last.frame, {});
+  EXPECT_EQ(output_of(*by_memory), output_of(*usual)) << "the request is usable";
+}
+
+// Images of a batch are set one by one, over whatever the input was before.
+TEST_F(OpenCl, OtherImagesOfABatchStay) {
+  Config config;
+  config.batch = 2;
+  const auto model = compile(Model::read(ball_model()), config);
+  const auto usual = model->create_request();
+  const Grey first(9), second(15);
+  const cl::Buffer buffer = app_.buffer(kWidth * kHeight);
+  app_.queue.enqueueWriteBuffer(buffer, CL_TRUE, 0, second.pixels.size(), second.pixels.data());
+  ImportedPlanes planes;
+  planes.memories[0] = opencl::import_buffer(*model, buffer());
+  const Tensor both = ball(model->inputs()[0].shape);
+  // Image 0 as a tensor, image 1 of the picture.
+  usual->set_input(0, both);
+  usual->start();
+  usual->wait();
+  usual->set_frame(0, second.frame, {}, 1);
+  const std::vector<float> want = output_of(*usual);
+  usual->set_frame(0, first.frame, {}, 0);
+  EXPECT_NE(output_of(*usual), want);
+
+  const cl::Buffer tensor = app_.buffer_of(both);
+  const auto by_tensor = [&](InferRequest& request) { request.set_input(0, both); };
+  const auto by_buffer = [&](InferRequest& request) { opencl::set_input(request, 0, tensor()); };
+  const auto by_own_memory = [&](InferRequest& request) {
+    const std::span<std::byte> memory = request.input_memory(0);
+    std::memcpy(memory.data(), both.raw(), both.bytes());
+  };
+  for (const std::function<void(InferRequest&)>& set :
+       {std::function<void(InferRequest&)>(by_tensor), {by_buffer}, {by_own_memory}}) {
+    const auto on_host = model->create_request(), on_device = model->create_request();
+    set(*on_host);
+    on_host->set_frame(0, second.frame, {}, 1);
+    EXPECT_EQ(output_of(*on_host), want);
+    set(*on_device);
+    on_device->set_memory(0, planes, second.frame, {}, 1);
+    EXPECT_EQ(output_of(*on_device), want);
+    EXPECT_EQ(output_of(*on_device), want);
+  }
+}
+
+// An output is read from where it went, also once that is changed.
+TEST_F(OpenCl, NoOutputIsTakenForAnother) {
+  const auto model = compile(three());
+  const auto request = model->create_request();
+  EXPECT_NE(why_not([&] { request->output(0); }).find("before an inference"), std::string::npos);
+  opencl::output_buffer(*request, 0);
+  request->start();
+  EXPECT_NE(why_not([&] { request->output(1); }).find("before an inference"), std::string::npos);
+  request->wait();
+  opencl::set_output(*request, 0, nullptr);
+  EXPECT_NE(why_not([&] { request->output(0); }).find("goes to memory of the device"),
+            std::string::npos);
+  EXPECT_NE(why_not([&] { request->output(3); }).find("the model has 3"), std::string::npos);
+  EXPECT_EQ(output_of(*request, 0).size(), 16u * 24u);
+}
+
+TEST_F(OpenCl, ExplainsItsCopies) {
+  Config half;
+  half.precision = Precision::f16;
+  const auto f16 = compile(three(), half)->create_request(),
+             f32 = compile(three())->create_request(),
+             detector = compile(Model::read(ball_model()))->create_request();
+  EXPECT_TRUE(opencl::explain(*f16).empty());
+  const cl::Buffer given = app_.buffer(16 * 24 * 4), picture = app_.buffer(3 * 192 * 256 * 4);
+  for (InferRequest* const request : {f16.get(), f32.get()}) {
+    opencl::set_input(*request, 0, given());
+    opencl::output_buffer(*request, 0);
+  }
+  ASSERT_EQ(opencl::explain(*f16).size(), 2u);
+  EXPECT_EQ(opencl::explain(*f16)[0].substr(0, 27), "input 0 (in): copied, since");
+  EXPECT_NE(opencl::explain(*f16)[1].find("its kernels use f16, the application has f32"),
+            std::string::npos);
+  EXPECT_NE(opencl::explain(*f32)[0].find("bound to the memory of the request"), std::string::npos);
+  opencl::set_input(*detector, 0, picture());
+  opencl::output_buffer(*detector, 0);
+  ASSERT_EQ(opencl::explain(*detector).size(), 2u);
+  EXPECT_NE(opencl::explain(*detector)[0].find("channels last"), std::string::npos);
+  EXPECT_NE(opencl::explain(*detector)[1].find("the host computes it"), std::string::npos);
+  opencl::set_output(*f32, 0, nullptr);
+  f32->set_input(0, Tensor::allocate(ElementType::f32, {1, 1, 16, 24}));
+  EXPECT_TRUE(opencl::explain(*f32).empty());
+}
+
+// Without a context of the application's.
+TEST_F(OpenCl, ModelsOfADeviceTakeEachOthersBuffers) {
+  const auto first = CompiledModel::compile(three(), {}),
+             second = CompiledModel::compile(three(), {});
+  ASSERT_EQ(opencl::context_of(*first), opencl::context_of(*second));
+  const auto a = first->create_request(), b = second->create_request();
+  const Tensor input = test::random_tensor({1, 1, 16, 24}, 0, 1, 5);
+  const std::vector<float> once = test::infer(*a, input);
+  const std::vector<float> twice =
+      test::infer(*a, Tensor::of(ElementType::f32, {1, 1, 16, 24}, once));
+  ASSERT_NE(once, twice);
+  opencl::set_input(*b, 0, opencl::output_buffer(*a, 0));
+  for (unsigned n = 0; n < 2; ++n) {
+    a->set_input(0, n == 0 ? input : Tensor::of(ElementType::f32, {1, 1, 16, 24}, once));
+    a->start();
+    a->wait();
+    const std::vector<float> got = output_of(*b);
+    EXPECT_EQ(got == twice, n == 0);
   }
 }
 

@@ -128,6 +128,73 @@ TEST_F(Multi, WhatALostDeviceHadIsDoneByTheOther) {
   EXPECT_TRUE(same(infer(*later, picture(9)), wanted(9)));
 }
 
+TEST_F(Multi, OtherImagesOfABatchStay) {
+  std::vector<uint8_t> pixels(64 * 48, 90);
+  Frame frame;
+  frame.format = PixelFormat::gray8;
+  frame.width = 64;
+  frame.height = 48;
+  frame.planes[0] = pixels.data();
+  frame.strides[0] = 64;
+  std::vector<std::vector<float>> results;
+  for (const char* device : {"CPU.0", "MULTI:CPU.0,CPU.1"}) {
+    Config config = on(device);
+    config.batch = 2;
+    const auto compiled = CompiledModel::compile(ball(), config);
+    Tensor both = Tensor::allocate(ElementType::f32, compiled->inputs()[0].shape);
+    for (int64_t i = 0; i < both.elements(); ++i)
+      both.mutable_data<float>()[i] = static_cast<float>(i * 7 % 250);
+    for (const bool in_place : {false, true}) {
+      const auto request = compiled->create_request();
+      if (in_place)
+        std::memcpy(request->input_memory(0).data(), both.raw(), both.bytes());
+      else
+        request->set_input(0, both);
+      request->set_frame(0, frame, {}, 1);
+      request->start();
+      request->wait();
+      results.push_back(request->output(0).to_floats());
+      EXPECT_EQ(results.back(), results.front()) << device << in_place;
+    }
+  }
+}
+
+// The device that failed was the only one that still had it: no other picture takes its place.
+TEST_F(Multi, AFrameOfALostDeviceIsSetAgain) {
+  std::vector<uint8_t> pixels(64 * 48, 90);
+  Frame frame;
+  frame.format = PixelFormat::gray8;
+  frame.width = 64;
+  frame.height = 48;
+  frame.planes[0] = pixels.data();
+  frame.strides[0] = 64;
+  const auto compiled = compile("MULTI:CPU.0,CPU.1");
+  const auto first = compiled->create_request(), request = compiled->create_request();
+  request->set_frame(0, frame, {});
+  request->start();
+  request->wait();
+  const std::vector<float> want = request->output(0).to_floats();
+  ASSERT_EQ(inferences(*compiled, "CPU.1"), 1u);
+  request->start();
+  request->wait();
+  EXPECT_EQ(request->output(0).to_floats(), want);
+  lose_device(name(1).c_str(), 0);
+  for (int n = 0; n < 2; ++n) {
+    try {
+      request->start();
+      request->wait();
+      ADD_FAILURE() << "a result of no picture";
+    } catch (const Error& error) {
+      EXPECT_TRUE(says(error.what(), "image 0 of input 0 was on a device that has failed"))
+          << error.what();
+    }
+  }
+  request->set_frame(0, frame, {});
+  request->start();
+  request->wait();
+  EXPECT_TRUE(same(request->output(0).to_floats(), want));
+}
+
 TEST_F(Multi, WithoutAnyDeviceInferencesFail) {
   const auto compiled = compile("MULTI:CPU.0,CPU.1");
   const auto request = compiled->create_request();

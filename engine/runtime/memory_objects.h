@@ -1,0 +1,24 @@
+// Checks of memory objects that applications give: their type, context, size and pixels.
+#pragma once
+
+#include <CL/opencl.hpp>
+#include <string>
+
+#include "engine/ocl/device.h"
+
+namespace clinfer {
+
+// Throws Error{bad_argument} unless it is a memory object of this type and of the context. `what`: for the message.
+void check_memory_object(const ocl::Context& context, const cl::Memory& memory,
+                         cl_mem_object_type type, const std::string& what);
+
+// Throws Error{bad_argument} unless the buffer holds the dense tensor from `offset` on.
+void check_range(const cl::Buffer& buffer, size_t offset, const TensorDesc& desc,
+                 const std::string& what);
+
+size_t components_of(cl_channel_order order);  // 0: of an order that is not taken
+
+// Whether an image's channels are elements of this type.
+bool image_holds(cl_channel_type channel, ElementType type);
+
+}  // namespace clinfer

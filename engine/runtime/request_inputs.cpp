@@ -1,0 +1,271 @@
+// Tensors as inputs of a request, and what an inference makes of its inputs.
+#include "engine/runtime/request_inputs.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "engine/runtime/memory_objects.h"
+#include "kernels/frames/clip.h"
+
+namespace clinfer {
+
+RequestInputs::RequestInputs(RequestWork& work)
+    : work_(work), network_(*work.network), host_(network_.plan().graph->parameters.size()) {}
+
+size_t RequestInputs::network_input(size_t index) const {
+  if (index >= network_.inputs.size())
+    throw Error(ErrorCode::bad_argument, "there is no input " + std::to_string(index) +
+                                             "; the model has " +
+                                             std::to_string(network_.inputs.size()));
+  return network_.picture && index > network_.picture->index ? index - 1 : index;
+}
+
+size_t RequestInputs::tensor_input(size_t index) const {
+  work_.check_idle();
+  const size_t target = network_input(index);
+  if (network_.picture && target == network_.picture->index)
+    throw Error(ErrorCode::unsupported, "input " + std::to_string(index) +
+                                            " is a plane of a picture of any size: use "
+                                            "set_input(), set_frame() or set_memory()");
+  return target;
+}
+
+const TensorDesc& RequestInputs::stored_input(size_t target) const {
+  return network_.plan().graph->parameters[target]->outputs[0].desc;
+}
+
+size_t RequestInputs::images_in(size_t target, bool nhwc) const {
+  return static_cast<size_t>(images_of(network_.network_inputs[target].shape, nhwc));
+}
+
+bool RequestInputs::is_stored_as_given(size_t target) const {
+  const TensorDesc& desc = stored_input(target);
+  return desc.type == network_.network_inputs[target].type && desc.is_row_major();
+}
+
+void RequestInputs::replace_input(size_t target) {
+  host_[target].dirty = host_[target].from_memory = false;
+  if (const auto found = device_.find(target); found != device_.end())
+    found->second.bound = found->second.pending = false;
+  for (auto& [place, picture] : pictures_)
+    if (place.first == target) picture.due = picture.on_device = false;
+  lost_.found(target);
+}
+
+void RequestInputs::keep_other_images(size_t target, size_t images) {
+  HostInput& input = host_[target];
+  const auto device = device_.find(target);
+  if (images == 1) {
+    input.dirty = input.from_memory = false;
+    if (device != device_.end()) device->second.bound = device->second.pending = false;
+    return;
+  }
+  if (std::exchange(input.from_memory, false)) {
+    convert_memory(target);
+    input.dirty = true;
+  }
+  if (device == device_.end()) return;
+  device->second.pending |= std::exchange(device->second.bound, false);
+}
+
+void RequestInputs::set_tensor(size_t index, const Tensor& value) {
+  work_.check_idle();
+  const size_t target = network_input(index);
+  const Port& port = network_.inputs[index];
+  if (network_.picture && target == network_.picture->index)
+    return planes_.set(index - target, port, value);
+  if (value.shape() != port.shape)
+    throw Error(ErrorCode::bad_argument, "input " + std::to_string(index) + " (\"" + port.name +
+                                             "\") is " + to_string(port.shape) +
+                                             ", the value given is " + to_string(value.shape()));
+  const TensorDesc& desc = stored_input(target);
+  replace_input(target);
+  HostInput& input = host_[target];
+  input.bytes.resize(static_cast<size_t>(desc.span()) * size_of(desc.type));
+  if (!input.bytes.empty()) scatter_to(value, desc, input.bytes.data());
+  input.dirty = true;
+}
+
+std::span<std::byte> RequestInputs::memory(size_t index) try {
+  const size_t target = tensor_input(index);
+  const Port& port = network_.network_inputs[target];
+  const size_t bytes = static_cast<size_t>(count(port.shape)) * size_of(port.type);
+  HostInput& input = host_[target];
+  if (input.memory == nullptr) {
+    input.memory = network_.make_host_memory(work_.stream.queue, std::max<size_t>(bytes, 1));
+    std::fill_n(input.memory->data(), bytes, std::byte{0});
+  }
+  replace_input(target);
+  input.from_memory = true;
+  return {input.memory->data(), bytes};
+} catch (const cl::Error& error) {
+  ocl::rethrow(error, "allocating memory for an input");
+}
+
+void RequestInputs::set_buffer(size_t index, const cl::Buffer& buffer, size_t offset,
+                               const cl::Event& ready) {
+  const size_t target = tensor_input(index);
+  const Port& port = network_.network_inputs[target];
+  const std::string what = "the buffer for input " + std::to_string(index);
+  check_memory_object(*network_.context, buffer, CL_MEM_OBJECT_BUFFER, what);
+  const TensorDesc given = TensorDesc::row_major(port.type, port.shape);
+  check_range(buffer, offset, given, what);
+  DeviceInput& input = device_[target];
+  if (input.copy == nullptr)
+    input.copy = std::make_unique<TensorCopy>(network_, given, stored_input(target));
+  replace_input(target);
+  input.buffer = buffer;
+  input.offset = offset;
+  input.ready = ready;
+  input.bound = true;
+}
+
+std::vector<std::string> RequestInputs::explain() const {
+  std::vector<std::string> lines;
+  for (const auto& [target, input] : device_) {
+    const Port& port = network_.network_inputs[target];
+    if (input.bound)
+      lines.push_back(
+          "input " + std::to_string(target) + " (" + port.name + "): copied, since " +
+          why_copied(stored_input(target), TensorDesc::row_major(port.type, port.shape)));
+  }
+  return lines;
+}
+
+void RequestInputs::begin(size_t images) {
+  images_ = images;
+  if (planes_.pending()) {
+    const PictureInput& picture = *network_.picture;
+    for (size_t n = 0; n < images_in(picture.index, picture.transform.nhwc); ++n)
+      set_picture(picture.index, planes_.frame(static_cast<int64_t>(n)), FrameInput::Source::host,
+                  {}, picture.transform, n);
+  }
+  lost_.check(network_.network_inputs, images, kNeverRead);
+}
+
+bool RequestInputs::is_wanted(const Place& place, bool nhwc) const {
+  return LostImages::is_wanted(place, nhwc, network_.network_inputs, images_);
+}
+
+bool RequestInputs::reads_now(const Place& place, const Picture& picture) const {
+  return picture.due && (!picture.on_device || is_wanted(place, picture.input.transform.nhwc));
+}
+
+bool RequestInputs::need_queue() const {
+  return given_to_queue_ ||
+         std::ranges::any_of(
+             device_,
+             [](const auto& input) { return input.second.bound || input.second.pending; }) ||
+         std::ranges::any_of(pictures_, [this](const auto& picture) {
+           return picture.second.on_device && reads_now(picture.first, picture.second);
+         });
+}
+
+bool RequestInputs::is_set_anew(size_t target) const {
+  if (host_[target].dirty || host_[target].from_memory) return true;
+  if (const auto found = device_.find(target);
+      found != device_.end() && (found->second.bound || found->second.pending))
+    return true;
+  size_t images = 0, all = 0;
+  for (const auto& [place, picture] : pictures_) {
+    if (place.first != target || !reads_now(place, picture)) continue;
+    ++images;
+    all = images_in(target, picture.input.transform.nhwc);
+  }
+  return images != 0 && images == all;
+}
+
+void RequestInputs::take_along(const RequestMemory& before) {
+  const Plan& plan = network_.plan();
+  for (size_t i = 0; i < host_.size(); ++i) {
+    if (is_set_anew(i)) continue;
+    const Region& input = plan.region_of({plan.graph->parameters[i], 0});
+    work_.stream.queue.enqueueCopyBuffer(before.all.buffer, work_.memory->all.buffer, input.offset,
+                                         input.offset, input.bytes);
+  }
+}
+
+// The host converts those that the device stores otherwise than the port states them.
+void RequestInputs::convert_memory(size_t target) {
+  HostInput& input = host_[target];
+  const TensorDesc& desc = stored_input(target);
+  const Port& port = network_.network_inputs[target];
+  input.bytes.resize(static_cast<size_t>(desc.span()) * size_of(desc.type));
+  if (!input.bytes.empty())
+    scatter_to(Tensor::view(port.type, port.shape, input.memory->data(), nullptr), desc,
+               input.bytes.data());
+}
+
+void RequestInputs::enqueue() {
+  for (size_t i = 0; i < host_.size(); ++i) {
+    if (!host_[i].from_memory || is_stored_as_given(i)) continue;
+    convert_memory(i);
+    host_[i].dirty = true;
+  }
+  {
+    const auto lock = work_.take_stream();
+    upload();
+  }
+  enqueue_frames();
+  for (auto& [place, picture] : pictures_) {
+    if (!picture.on_device) continue;
+    if (reads_now(place, picture)) read_again(place, picture);
+    picture.due = true;
+  }
+  given_to_queue_ = false;
+}
+
+void RequestInputs::upload() {
+  for (size_t i = 0; i < host_.size(); ++i) {
+    HostInput& input = host_[i];
+    const bool direct = input.from_memory && !input.dirty;
+    const size_t bytes = direct ? input.memory->bytes() : input.bytes.size();
+    if ((!input.dirty && !direct) || bytes == 0 || stored_input(i).elements() == 0) continue;
+    work_.run->write(network_.whole.place_of(Edge{network_.plan().graph->parameters[i], 0}),
+                     direct ? input.memory->data() : input.bytes.data(), bytes);
+    input.dirty = false;
+  }
+  for (auto& [target, input] : device_) {
+    if (!input.bound && !input.pending) continue;
+    const std::vector<cl::Event> after{input.ready};
+    input.copy->enqueue(work_.stream.queue, {input.buffer, static_cast<int64_t>(input.offset)},
+                        work_.buffer_of({network_.plan().graph->parameters[target], 0}),
+                        input.ready() != nullptr ? &after : nullptr);
+    input.pending = false;
+    input.ready = {};
+  }
+}
+
+void RequestInputs::abandon() {
+  for (auto& [place, picture] : pictures_) {
+    if (!picture.on_device && picture.due) lost_.add(place, picture.input.transform.nhwc);
+    picture.due = picture.on_device;
+  }
+}
+
+std::shared_ptr<void> RequestInputs::leave() {
+  std::vector<std::pair<std::vector<std::byte>, std::shared_ptr<ocl::HostMemory>>> uploads;
+  for (HostInput& input : host_)
+    if (!input.dirty) uploads.emplace_back(std::exchange(input.bytes, {}), input.memory);
+  // The next inference reads pictures on the device again, with kernels of its own.
+  std::map<Place, Picture> kept;
+  for (auto& [place, picture] : pictures_) {
+    if (!picture.on_device) continue;
+    Picture& again = kept[place];
+    again.input.frame = picture.input.frame;
+    again.input.transform = picture.input.transform;
+    again.input.index = place.first;
+    again.input.image = place.second;
+    again.input.source = picture.input.source;
+    again.input.offsets = picture.input.offsets;
+    again.surface = picture.surface;
+    again.memories = picture.memories;
+    again.image = picture.image;
+    again.image_copy = picture.image_copy;
+    again.on_device = again.due = true;
+  }
+  auto used = std::tuple(std::move(uploads), std::exchange(pictures_, std::move(kept)));
+  return std::make_shared<decltype(used)>(std::move(used));
+}
+
+}  // namespace clinfer

@@ -1,0 +1,240 @@
+// Results of a request, on the host and in memory of the application.
+#include "engine/runtime/request_outputs.h"
+
+#include <algorithm>
+
+#include "engine/graph/evaluate.h"
+#include "engine/runtime/memory_objects.h"
+#include "kernels/base/host_type.h"
+#include "kernels/shape_util.h"
+
+namespace clinfer {
+
+void RequestOutputs::check_redirectable(size_t index) const {
+  work_.check_idle();
+  const std::vector<Node*>& results = network_.plan().graph->results;
+  if (index >= results.size())
+    throw Error(ErrorCode::bad_argument, "there is no output " + std::to_string(index) +
+                                             "; the model has " + std::to_string(results.size()));
+  const Edge edge = results[index]->inputs[0];
+  if (edge.node->def != nullptr && edge.node->def->rows_depend_on_data)
+    throw Error(ErrorCode::unsupported,
+                "output " + std::to_string(index) +
+                    " has as many rows as its values say: read it by output()");
+}
+
+TensorDesc RequestOutputs::given(size_t index) const {
+  const Port& port = network_.outputs[index];
+  return TensorDesc::row_major(host_type(port.type), port.shape);
+}
+
+void RequestOutputs::set_buffer(size_t index, const cl::Buffer& buffer, size_t offset) {
+  check_redirectable(index);
+  if (buffer() == nullptr) {
+    device_.erase(index);
+    return;
+  }
+  const std::string what = "the buffer for output " + std::to_string(index);
+  check_memory_object(*network_.context, buffer, CL_MEM_OBJECT_BUFFER, what);
+  check_range(buffer, offset, given(index), what);
+  DeviceOutput& output = device_[index];
+  output.buffer = buffer;
+  output.offset = offset;
+  output.image = {};
+}
+
+const cl::Buffer& RequestOutputs::own_buffer(size_t index) {
+  check_redirectable(index);
+  cl::Buffer& own = own_[index];
+  if (own() == nullptr) {
+    const TensorDesc desc = given(index);
+    const auto bytes = static_cast<size_t>(desc.elements()) * size_of(desc.type);
+    own = cl::Buffer(network_.context->context, CL_MEM_READ_WRITE, std::max<size_t>(bytes, 1));
+  }
+  set_buffer(index, own, 0);
+  return own;
+}
+
+void RequestOutputs::set_image(size_t index, const cl::Image2D& image) {
+  check_memory_object(*network_.context, image, CL_MEM_OBJECT_IMAGE2D,
+                      "the image for output " + std::to_string(index));
+  check_redirectable(index);
+  const TensorDesc desc = given(index);
+  const cl_image_format format = image.getImageInfo<CL_IMAGE_FORMAT>();
+  const size_t components = components_of(format.image_channel_order);
+  const size_t width = image.getImageInfo<CL_IMAGE_WIDTH>(),
+               height = image.getImageInfo<CL_IMAGE_HEIGHT>();
+  // Planes of several components, one after the other, are no pixels.
+  const bool pixels = components == 1 || (!desc.shape.empty() &&
+                                          desc.shape.back() == static_cast<int64_t>(components));
+  if (!pixels || !image_holds(format.image_channel_data_type, desc.type) ||
+      width * height * components != static_cast<size_t>(desc.elements())) {
+    throw Error(ErrorCode::bad_argument,
+                "output " + std::to_string(index) + " is " + to_string(desc.shape) + " of " +
+                    std::string(name_of(desc.type)) + "; an image of " + std::to_string(width) +
+                    "x" + std::to_string(height) + " with " + std::to_string(components) +
+                    " components cannot hold it (components are the last dimension)");
+  }
+  own_buffer(index);
+  device_.at(index).image = image;
+}
+
+void RequestOutputs::deliver(size_t index, const Edge& edge) {
+  DeviceOutput& output = device_.at(index);
+  const TensorDesc& from = edge.node->outputs[edge.port].desc;
+  const TensorDesc to = TensorDesc::row_major(host_type(network_.outputs[index].type), from.shape);
+  if (to.elements() == 0) return;
+  if (edge.node->is("Constant") || host_values_.contains(key(storage_root(edge)))) {
+    const Tensor value = value_of(edge, to.type);
+    work_.stream.queue.enqueueWriteBuffer(output.buffer, CL_TRUE, output.offset, value.bytes(),
+                                          value.raw());
+  } else {
+    auto& copy = output.copies[work_.sized];
+    if (copy == nullptr) copy = std::make_unique<TensorCopy>(network_, from, to);
+    copy->enqueue(work_.stream.queue, work_.by_queue.bound(work_.sized->place_of(edge)),
+                  {output.buffer, static_cast<int64_t>(output.offset)});
+  }
+  if (output.image() == nullptr) return;
+  work_.stream.queue.enqueueCopyBufferToImage(output.buffer, output.image, output.offset, {0, 0, 0},
+                                              {output.image.getImageInfo<CL_IMAGE_WIDTH>(),
+                                               output.image.getImageInfo<CL_IMAGE_HEIGHT>(), 1});
+}
+
+std::vector<std::string> RequestOutputs::explain() const {
+  std::vector<std::string> lines;
+  for (const auto& [index, output] : device_) {
+    const Edge& edge = network_.plan().graph->results[index]->inputs[0];
+    const auto& steps = network_.plan().steps;
+    const bool by_host = std::ranges::any_of(steps, [&](const Step& step) {
+      return step.node == storage_root(edge).node && step.on_host;
+    });
+    lines.push_back("output " + std::to_string(index) + " (" + network_.outputs[index].name +
+                    "): copied, since " +
+                    (by_host ? "the host computes it"
+                             : why_copied(edge.node->outputs[edge.port].desc, given(index))));
+  }
+  return lines;
+}
+
+void RequestOutputs::clear() {
+  outputs_.clear();  // the next ones take their memory
+  begin_segment();
+}
+
+void RequestOutputs::begin_segment() {
+  for (auto& [edge, readback] : readbacks_) readback.owner.reset();
+}
+
+void RequestOutputs::read_operands(const Node& host_step) {
+  for (const Edge& input : host_step.inputs) read_back(input, false);
+}
+
+void RequestOutputs::read_results() {
+  const std::vector<Node*>& results = work_.sized->plan.graph->results;
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (device_.contains(i))
+      deliver(i, results[i]->inputs[0]);
+    else
+      read_back(results[i]->inputs[0], true);
+  }
+}
+
+// A result stays where it is until the next inference, so that a device that shares the host's memory
+// hands it out like that. The operand of a host step is overwritten sooner, and so is an input that is a
+// result, by set_surface(); small results keep little memory where applications hold many.
+void RequestOutputs::read_back(const Edge& edge, bool is_result) {
+  if (edge.node->is("Constant") || host_values_.count(key(storage_root(edge)))) return;
+  const TensorDesc& desc = edge.node->outputs[edge.port].desc;
+  if (desc.elements() == 0) return;
+  Readback& readback = readbacks_[key(edge)];
+  if (readback.owner) return;
+  const auto [low, high] = desc.byte_range();
+  const auto begin = static_cast<size_t>(low), size = static_cast<size_t>(high - low);
+  const Region& region = work_.sized->plan.region_of(edge);
+  constexpr size_t kWorthMapping = size_t{128} << 10;
+  if (is_result && network_.shares_host_memory() && size >= kWorthMapping &&
+      !region.root.node->is("Parameter")) {
+    readback.data = work_.by_queue.map(region.offset + begin, size);
+    readback.owner = work_.memory;
+    return;
+  }
+  const auto memory =
+      readback.pools[work_.run].take([&] { return work_.run->make_host_memory(size); });
+  readback.data = memory->data();
+  readback.owner = memory;
+  work_.run->read({static_cast<int>(region.memory), static_cast<int64_t>(region.offset + begin)},
+                  memory->data(), size);
+}
+
+Tensor RequestOutputs::value_of(const Edge& edge, ElementType type) const {
+  if (edge.node->is("Constant"))
+    return edge.node->constant.type() == type ? edge.node->constant
+                                              : edge.node->constant.convert(type);
+  TensorDesc desc = edge.node->outputs[edge.port].desc;
+  const Edge root = storage_root(edge);
+  if (desc.elements() == 0 && !host_values_.contains(key(root)))
+    return Tensor::allocate(type, desc.shape);
+  if (const auto found = host_values_.find(key(root)); found != host_values_.end()) {
+    if (root == edge)
+      return found->second.type() == type ? found->second : found->second.convert(type);
+    desc.type = found->second.type();
+    return gather_from(desc, found->second.raw(), type);
+  }
+  const Readback& readback = readbacks_.at(key(edge));
+  const auto value = [&] {
+    if (desc.type == type && desc.is_row_major())
+      return Tensor::view(type, desc.shape, readback.data, readback.owner);
+    desc.offset -= desc.byte_range().first / static_cast<int64_t>(size_of(desc.type));
+    return gather_from(desc, readback.data, type);
+  };
+  const OpDef* def = edge.node->def;
+  return def && def->rows_depend_on_data ? trim_unused_rows(value()) : value();
+}
+
+bool RequestOutputs::lies_as_half(const Edge& edge) const {
+  return !edge.node->is("Constant") && !host_values_.contains(key(storage_root(edge))) &&
+         edge.node->outputs[edge.port].desc.type == ElementType::f16;
+}
+
+void RequestOutputs::set_value(const Edge& edge, Tensor value) {
+  host_values_[key(edge)] = std::move(value);
+}
+
+void RequestOutputs::collect() {
+  const Graph& graph = *work_.sized->plan.graph;
+  outputs_.clear();
+  for (size_t i = 0; i < graph.results.size(); ++i) {
+    if (device_.contains(i)) {
+      outputs_.emplace_back();
+      continue;
+    }
+    const ElementType port = network_.outputs[i].type;
+    const Edge& edge = graph.results[i]->inputs[0];
+    ElementType type = host_type(port);
+    if (is_float(port) && network_.options.half_outputs && lies_as_half(edge))
+      type = ElementType::f16;
+    outputs_.push_back(value_of(edge, type));
+  }
+  forget_values();
+}
+
+const Tensor& RequestOutputs::at(size_t index) const {
+  if (index >= network_.outputs.size())
+    throw Error(ErrorCode::bad_argument, "there is no output " + std::to_string(index) +
+                                             "; the model has " +
+                                             std::to_string(network_.outputs.size()));
+  if (work_.running || outputs_.empty())
+    throw Error(ErrorCode::bad_argument, "there is no output " + std::to_string(index) +
+                                             " before an inference has finished");
+  if (device_.contains(index) || outputs_[index].empty())
+    throw Error(ErrorCode::bad_argument,
+                "output " + std::to_string(index) + " goes to memory of the device");
+  return outputs_[index];
+}
+
+std::shared_ptr<void> RequestOutputs::leave() {
+  auto used = std::pair(std::exchange(readbacks_, {}), std::exchange(outputs_, {}));
+  return std::make_shared<decltype(used)>(std::move(used));
+}
+
+}  // namespace clinfer

@@ -1,0 +1,38 @@
+// The state that inputs, outputs and the running of one request share: the network, the memory that the next
+// inference uses, and the two ways to run it.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "engine/runtime/device_network.h"
+#include "engine/runtime/graph_run.h"
+#include "engine/runtime/queue_run.h"
+#include "engine/runtime/request_memory.h"
+
+namespace clinfer {
+
+struct RequestWork {
+  RequestWork(std::shared_ptr<DeviceNetwork> network, DeviceStream& stream);
+
+  const std::shared_ptr<DeviceNetwork> network;
+  DeviceStream& stream;
+  std::shared_ptr<RequestMemory> memory;  // of the inference that runs now or ran last
+  const SizedPlan* sized;                 // what runs now or ran last
+  QueueRun by_queue;
+  std::unique_ptr<GraphRun> by_graph;  // null where the network has no graphs
+  PlanRun* run = &by_queue;            // of the inference that runs now or ran last
+  bool running = false;
+  bool has_new_kernels = true;  // since the last inference
+
+  // Throws Error{bad_argument} while an inference is in flight.
+  void check_idle() const;
+  // Locks the stream for work of this run, after what the other ones gave it.
+  std::unique_lock<std::mutex> take_stream(const PlanRun& of) const;
+  std::unique_lock<std::mutex> take_stream() const { return take_stream(*run); }
+  std::shared_ptr<RequestMemory> make_memory() const;
+  // Where a tensor of the whole batch's plan lies.
+  BoundBuffer buffer_of(const Edge& edge) const;
+};
+
+}  // namespace clinfer

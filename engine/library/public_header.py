@@ -8,6 +8,7 @@ import sys
 NAMES = {
     "engine/engine.h": "clinfer/engine.h",
     "engine/opencl.h": "clinfer/opencl.h",
+    "engine/async.h": "clinfer/async.h",
     "kernels/base/error.h": "clinfer/error.h",
     "kernels/base/no_answer.h": "clinfer/no_answer.h",
     "kernels/base/tensor.h": "clinfer/tensor.h",

@@ -16,6 +16,10 @@ failures = []
 environment = dict(os.environ)
 if program := os.environ.get('CLINFER_PROGRAM'):
     environment['PATH'] = f'{pathlib.Path(program).parent}:{environment["PATH"]}'
+library = pathlib.Path(os.environ['CLINFER_LIBRARY'])
+environment['LD_LIBRARY_PATH'] = f'{library.parent}:{environment.get("LD_LIBRARY_PATH", "")}'
+environment['PYTHONPATH'] = str(root / 'engine/library/python')
+environment['PYTHONDONTWRITEBYTECODE'] = '1'
 
 
 def gi_python():
@@ -28,12 +32,18 @@ def gi_python():
 
 
 def compiled(language, source, folder):
-    flags = subprocess.run(['pkg-config', '--cflags', '--libs', 'gstreamer-1.0', 'gstreamer-video-1.0'], capture_output=True, text=True,
-                           check=True).stdout.split()
-    compiler = os.environ.get('CC', 'cc').split() if language == 'c' else os.environ.get('CXX', 'c++').split() + ['-std=c++17']
+    compiler = os.environ.get('CC', 'cc').split() if language == 'c' else os.environ.get('CXX', 'c++').split()
     path = pathlib.Path(folder) / f'block.{language}'
     path.write_text(source)
-    return [*compiler, '-Wall', '-Wextra', '-Werror', str(path), '-o', f'{folder}/block', *flags]
+    warnings = ['-Wall', '-Wextra', '-Werror']
+    if '#include <clinfer/' in source:  # the headers as they are installed
+        (pathlib.Path(folder) / 'clinfer').symlink_to(library.parent / 'library')
+        standard = ['-std=c11'] if language == 'c' else ['-std=c++20']
+        return [*compiler, *standard, *warnings, '-Wno-missing-field-initializers', f'-I{folder}', str(path), '-o', f'{folder}/block',
+                str(library)]
+    flags = subprocess.run(['pkg-config', '--cflags', '--libs', 'gstreamer-1.0', 'gstreamer-video-1.0'], capture_output=True, text=True,
+                           check=True).stdout.split()
+    return [*compiler, *([] if language == 'c' else ['-std=c++17']), *warnings, str(path), '-o', f'{folder}/block', *flags]
 
 
 def run_block(language, block, folder):
@@ -42,6 +52,8 @@ def run_block(language, block, folder):
         return [['bash', '-e', '-o', 'pipefail', '-c', block]]
     if language in ('c', 'cpp'):
         return [compiled(language, block, folder), [f'{folder}/block']]
+    if language == 'python' and 'gi.repository' not in block:
+        return [[sys.executable, '-c', block]]
     if language == 'python':
         python = gi_python()
         return [[python, '-c', block]] if python else 'python3-gst-1.0 is not installed'

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Compares what the shared library exports with the list of what it is to export, and looks at its soname.
+"""Compares what the shared library exports with what it is to export, and looks at its soname: the C++ names that clinfer.map lists, and
+the functions that clinfer.h declares with CLINFER_API.
 
-    abi.py LIBRARY.so LIST.map
+    abi.py LIBRARY.so FOLDER      of clinfer.map and clinfer.h
 """
+import pathlib
 import re
 import subprocess
 import sys
@@ -14,9 +16,13 @@ def output_of(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-library, listed_in = sys.argv[1:]
-text = re.sub(r"/\*.*?\*/", "", open(listed_in, encoding="utf-8").read(), flags=re.S)
-listed = set(re.findall(r"^\s*(_Z\w+);", text, flags=re.M))
+library, folder = sys.argv[1], pathlib.Path(sys.argv[2])
+listed_in = f"{folder}/clinfer.map and clinfer.h"
+cpp, c = (re.sub(r"/\*.*?\*/", "", (folder / name).read_text(encoding="utf-8"), flags=re.S) for name in ("clinfer.map", "clinfer.h"))
+functions = set(re.findall(r"^CLINFER_API [^(;]*?(clinfer_\w+)\(", c, flags=re.M))
+if len(functions) < 30 or set(re.findall(r"\b(clinfer_\w+)\(", c)) != functions:
+    sys.exit("clinfer.h declares functions without CLINFER_API")
+listed = set(re.findall(r"^\s*(_Z\w+);", cpp, flags=re.M)) | functions
 exported = set()
 for line in output_of("nm", "-D", "--defined-only", "--without-symbol-versions", library).splitlines():
     kind, name = line.split()[-2:]

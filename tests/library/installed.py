@@ -11,10 +11,11 @@ import subprocess
 import sys
 import tempfile
 
-HEADERS = ["engine.h", "error.h", "frame.h", "no_answer.h", "opencl.h", "tensor.h"]
+HEADERS = ["async.h", "clinfer.h", "engine.h", "error.h", "frame.h", "no_answer.h", "opencl.h", "tensor.h"]
 # Calls, or takes the address of, each function that the public headers declare and that is no member of an interface.
 EVERY_FUNCTION = r"""
-#include <clinfer/engine.h>
+#include <clinfer/async.h>
+#include <clinfer/clinfer.h>
 #include <clinfer/opencl.h>
 #include <iostream>
 using namespace clinfer;
@@ -45,7 +46,21 @@ int main(int argc, char** argv) try {
   if (placement_of(frame, {}, 4, 4).x_scale != 2 || plane_sizes(frame)[1].rows != 4) return 8;
   const std::shared_ptr<const Model> model = Model::with_picture(Model::read(argc > 1 ? argv[1] : ""));
   const auto first = CompiledModel::compile_first_tier(model, config);
-  (void)&CompiledModel::compile;
+  (void)&CompiledModel::compile, (void)&Model::read_bytes;
+  if (clinfer_api_version() != CLINFER_API_VERSION) return 11;
+  {
+    std::atomic<int> found = 0;
+    AsyncQueue queue(first, 2);
+    for (int n = 0; n < 3; ++n)
+      queue.start([](InferRequest& request) { request.input_memory(0); },
+                  [&](InferRequest& request, std::exception_ptr error) { found += !error && !request.output(0).empty(); });
+    queue.wait();
+    AsyncRequest request(first->create_request());
+    request.set_completed([&](InferRequest&, std::exception_ptr) { ++found; });
+    request.start();
+    if (queue.size() != 2 || !request.wait() || found != 4) return 12;
+    request.cancel();
+  }
   try {
     opencl::context_of(*first);
     return 9;
@@ -58,7 +73,7 @@ int main(int argc, char** argv) try {
   }
   (void)&opencl::compile, (void)&opencl::device_of, (void)&opencl::queue_of, (void)&opencl::set_input;
   (void)&opencl::import_buffer, (void)&opencl::import_images, (void)&opencl::set_image, (void)&opencl::set_output;
-  (void)&opencl::output_buffer, (void)&opencl::set_output_image;
+  (void)&opencl::output_buffer, (void)&opencl::set_output_image, (void)&opencl::explain;
   return 0;
 } catch (const Error& error) {
   std::cerr << error.what() << "\n";
@@ -95,7 +110,7 @@ def main():
             return run(["pkg-config", *where, "--cflags", "--libs", package], environment).split()
 
         def compile_(text, out, *packages):
-            run([*environment.get("CXX", "c++").split(), "-Wall", "-Wextra", "-Wpedantic", "-Werror", text, "-o", out,
+            run([*environment.get("CXX", "c++").split(), "-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Werror", text, "-o", out,
                  *(flag for package in packages for flag in flags(package))], environment, cwd=folder)
 
         page = (prefix / "share/man/man1/clinfer.1").read_text()
@@ -110,6 +125,10 @@ def main():
         for header in HEADERS:  # each by itself
             (folder / "one.cpp").write_text(f"#include <clinfer/{header}>\nint main() {{}}\n")
             compile_("one.cpp", "one", "clinfer")
+        (folder / "one.c").write_text("#include <clinfer/clinfer.h>\nint main(void) { return clinfer_version()[0] == 0; }\n")
+        run([*environment.get("CC", "cc").split(), "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "one.c", "-o", "one_c",
+             *flags("clinfer")], environment, cwd=folder)
+        run([folder / "one_c"], environment)
         print("ok   headers")
         (folder / "every.cpp").write_text(EVERY_FUNCTION)
         compile_("every.cpp", "every", "clinfer")

@@ -38,6 +38,7 @@ RULES = {
     "engine/graph": ["kernels/", "engine/graph/"],
     "engine/heads": PUBLIC + ["engine/heads/"],
     "engine/host": ["kernels/", "engine/engine.h", "engine/graph/", "engine/passes/", "engine/plan/", "engine/runtime/", "engine/host/"],
+    "engine/library": ["kernels/base/", "kernels/frames/frame.h", "engine/engine.h", "engine/opencl.h", "engine/async.h", "engine/library/"],
     "engine/measure": ["kernels/", "tuning/", "engine/engine.h", "engine/graph/", "engine/passes/", "engine/plan/", "engine/ocl/",
                        "engine/runtime/", "engine/measure/"],
     "engine/ocl": ["kernels/", "engine/engine.h", "engine/ocl/"],

@@ -1,0 +1,157 @@
+"""Devices, models and compiled models."""
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from clinfer._library import Handle, PortText, call, made, text
+from clinfer._request import Request
+from clinfer._tensor import TYPES, contiguous
+
+_INPUT, _OUTPUT = 0, 1
+
+
+@dataclass(frozen=True)
+class Device:
+    """An OpenCL device that the engine uses. ``id`` is its name for ``Model.compile()``: "GPU.0", "CPU.0"."""
+
+    id: str
+    name: str
+    vendor: str
+    platform: str
+    driver: str
+    version: str
+    memory: int  # bytes
+
+
+def devices() -> list[Device]:
+    """The devices that there are: integrated GPUs first, then discrete ones, then CPUs."""
+    handle = made("devices_list")
+    try:
+        return [Device(*(call("devices_text", handle, i, field).decode("utf-8", "replace") for field in range(6)),
+                       memory=call("devices_memory", handle, i)) for i in range(call("devices_count", handle))]
+    finally:
+        call("devices_destroy", handle)
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or output: its name, its type ("f32", "u8", ...) and its shape, as the model states them."""
+
+    name: str
+    type: str
+    shape: tuple[int, ...]
+
+
+def _shapes(shapes: str | Mapping[str | int, Any] | None) -> bytes | None:
+    if shapes is None:
+        return None
+    if isinstance(shapes, str):
+        return text(shapes)
+    return text(";".join(f"{name}={','.join(map(str, shape))}" for name, shape in shapes.items()))
+
+
+class Model(Handle):
+    """A model as read: an OpenVINO IR (.xml, and the .bin beside it) or an ONNX model.
+
+    ``shapes`` gives inputs shapes where the file leaves them open, or others than it states: "640x480" for the picture,
+    or a mapping of names or numbers to shapes.
+    """
+
+    _destroy = "model_destroy"
+
+    def __init__(self, path: str | os.PathLike[str], shapes: str | Mapping[str | int, Any] | None = None) -> None:
+        super().__init__(made("model_read", text(path), _shapes(shapes)))
+
+    @classmethod
+    def from_bytes(cls, model: Any, weights: Any = b"", name: str = "a model in memory",
+                   shapes: str | Mapping[str | int, Any] | None = None) -> Model:
+        """Reads a model from memory: the text of an IR and its weights, or an ONNX model.
+
+        Nothing of it is written to the cache folder unless CACHE_MODE="OPTIMIZE_SPEED" is set.
+        """
+        if isinstance(model, str):
+            model = model.encode()
+        parts = [bytes(contiguous(part)) for part in (model, weights)]
+        made_one = cls.__new__(cls)
+        Handle.__init__(made_one, made("model_read_bytes", parts[0], len(parts[0]), parts[1], len(parts[1]), text(name),
+                                       _shapes(shapes)))
+        return made_one
+
+    def info(self, key: str) -> str | None:
+        """A value that the file states below <rt_info>, or an ONNX model's metadata: "model_info/labels"."""
+        value = call("model_info", self.handle, text(key))
+        return None if value is None else value.decode("utf-8", "replace")
+
+    def compile(self, device: str = "GPU", config: Mapping[str, Any] | None = None, **keys: Any) -> CompiledModel:
+        """Compiles it for a device ("GPU", "CPU", "AUTO", "MULTI:GPU.0,GPU.1", "HETERO:GPU,CPU").
+
+        Keys of the engine are given by name, PERFORMANCE_HINT="THROUGHPUT"; True and False are YES and NO.
+        """
+        handle = made("config_create")
+        try:
+            for key, value in {**(config or {}), **keys}.items():
+                value = ("NO", "YES")[value] if isinstance(value, bool) else str(value)
+                call("config_set", handle, text(key), text(value))
+            return CompiledModel(made("compile", self.handle, text(device), handle))
+        finally:
+            call("config_destroy", handle)
+
+
+class CompiledModel(Handle):
+    """A model on a device, which threads may share. Call it for one inference."""
+
+    _destroy = "compiled_destroy"
+
+    def __init__(self, handle: ctypes.c_void_p) -> None:
+        super().__init__(handle)
+        self.inputs: tuple[Port, ...] = self._ports(_INPUT)
+        self.outputs: tuple[Port, ...] = self._ports(_OUTPUT)
+        #: The device: "CPU.0".
+        self.device: str = call("compiled_device", handle).decode()
+        #: How many requests in flight keep the device busy.
+        self.optimal_requests: int = call("compiled_optimal_requests", handle)
+
+    def _ports(self, direction: int) -> tuple[Port, ...]:
+        ports = []
+        for index in range(call("compiled_count", self.handle, direction)):
+            port = PortText()
+            call("compiled_port", self.handle, direction, index, ctypes.byref(port))
+            shape = tuple(port.shape[i] for i in range(port.rank))
+            ports.append(Port(port.name.decode("utf-8", "replace"), TYPES[port.type][0], shape))
+        return tuple(ports)
+
+    @property
+    def warnings(self) -> list[str]:
+        """Settings that have no effect on this device, one line each."""
+        lines: list[str] = []
+        while (line := call("compiled_warning", self.handle, len(lines))) is not None:
+            lines.append(line.decode("utf-8", "replace"))
+        return lines
+
+    def _index(self, direction: int, name: int | str) -> int:
+        if isinstance(name, int):
+            return name
+        index = ctypes.c_size_t()
+        call("compiled_find", self.handle, direction, text(name), ctypes.byref(index))
+        return index.value
+
+    def input_index(self, name: int | str) -> int:
+        """The number of an input, by its name or a further name of its tensor."""
+        return self._index(_INPUT, name)
+
+    def output_index(self, name: int | str) -> int:
+        """Likewise, of an output."""
+        return self._index(_OUTPUT, name)
+
+    def create_request(self) -> Request:
+        """A request with memory of its own, for one inference at a time."""
+        return Request(self)
+
+    def __call__(self, *values: Any, **named: Any) -> list[Any]:
+        """One inference: inputs in their order or by name; gives all outputs in their order."""
+        with self.create_request() as request:
+            return request.infer(*values, **named)

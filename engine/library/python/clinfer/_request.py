@@ -1,0 +1,218 @@
+"""Requests: one inference at a time, waited for, awaited or told by a call; and a queue of them."""
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from clinfer._library import CALLBACK, Error, Handle, Picture, Tensor, call, error_of, made
+from clinfer._tensor import BY_NAME, contiguous, from_c, shaped, to_c
+
+if TYPE_CHECKING:
+    from clinfer._model import CompiledModel
+
+_FORMATS = {"rgb": (6, 3), "bgr": (7, 3), "rgbx": (8, 4), "bgrx": (9, 4), "grey": (12, 1), "gray": (12, 1)}
+_RESIZE = {"stretch": 0, "letterbox": 1, "crop": 2}
+_COLORS = {"bgr": 0, "rgb": 1, "grey": 2, "gray": 2}
+
+
+class Request(Handle):
+    """One inference in flight, with memory of its own. What an input was set to stays until it is set anew.
+
+    One thread uses it at a time; ``cancel()`` may come from any.
+    """
+
+    _destroy = "request_destroy"
+
+    def __init__(self, model: CompiledModel) -> None:
+        super().__init__(made("request_create", model.handle))
+        self._model = model
+        self._frames: dict[tuple[int, int], Any] = {}  # read until wait() has returned
+        self._callback: Any = None
+
+    def set_input(self, name: int | str, value: Any) -> None:
+        """Copies a value of the input's shape; its type is converted where it is another one."""
+        index = self._model.input_index(name)
+        tensor, kept = to_c(value)
+        call("request_set_input", self.handle, index, ctypes.byref(tensor))
+        del kept
+
+    def input_memory(self, name: int | str) -> Any:
+        """An array to write the input to before each start, without a copy. Lives as long as the request."""
+        index = self._model.input_index(name)
+        data, size = ctypes.c_void_p(), ctypes.c_size_t()
+        call("request_input_memory", self.handle, index, ctypes.byref(data), ctypes.byref(size))
+        port = self._model.inputs[index]
+        memory = (ctypes.c_char * size.value).from_address(data.value or 0)
+        memory._request = self  # type: ignore[attr-defined]
+        return shaped(memory, BY_NAME[port.type], port.shape)
+
+    def set_picture(self, name: int | str, pixels: Any, format: str = "bgr", image: int = 0, resize: str = "stretch",
+                    colors: str = "bgr") -> None:
+        """Makes an image of the batch from a picture of any size, [height, width, channels] of bytes, on the device.
+
+        ``format``: the order of its channels (rgb, bgr, rgbx, bgrx, grey); ``colors``: the order that the network wants;
+        ``resize``: stretch, letterbox or crop. The picture must not change until the inference is over.
+        """
+        index = self._model.input_index(name)
+        view = contiguous(pixels)
+        number, channels = _FORMATS[format]
+        fits = view.shape[2:] == (channels,) or (view.ndim == 2 and channels == 1)
+        if view.itemsize != 1 or not fits:
+            raise ValueError(f"a {format} picture is bytes of [height, width, {channels}], "
+                             f"not {view.format} of {list(view.shape)}")
+        height, width = view.shape[:2]
+        tensor, kept = to_c(view)
+        picture = Picture(number, width, height, resize=_RESIZE[resize], color=_COLORS[colors])
+        picture.planes[0] = ctypes.cast(tensor.data, ctypes.POINTER(ctypes.c_uint8))
+        picture.strides[0] = width * channels
+        call("request_set_picture", self.handle, index, image, ctypes.byref(picture))
+        self._frames[index, image] = kept
+
+    def set_input_buffer(self, name: int | str, cl_mem: int, offset: int = 0) -> None:
+        """A cl_mem of the model's context, as a number (pyopencl: ``buffer.int_ptr``); each start reads what it holds."""
+        call("request_set_input_buffer", self.handle, self._model.input_index(name), cl_mem, offset)
+
+    def set_output_buffer(self, name: int | str, cl_mem: int | None, offset: int = 0) -> None:
+        """Sends an output to a cl_mem of the model's context from now on; None: to host memory again."""
+        call("request_set_output_buffer", self.handle, self._model.output_index(name), cl_mem, offset)
+
+    def output_buffer(self, name: int | str) -> int:
+        """Sends an output to a cl_mem that the request owns, and returns that as a number."""
+        return made("request_output_buffer", self.handle, self._model.output_index(name)).value or 0
+
+    def set_callback(self, function: Callable[[Request, Error | None], None] | None) -> None:
+        """Calls ``function(request, error)`` on a thread of the request's own after each inference; None: nothing.
+
+        It may read outputs, set inputs and start the next one; it must neither wait nor close the request.
+        """
+        def completed(_user: int, _request: int, status: int) -> None:
+            assert function is not None
+            function(self, error_of(status) if status else None)
+
+        callback = CALLBACK(completed) if function else CALLBACK()
+        call("request_set_callback", self.handle, callback, None)
+        self._callback = callback
+
+    def start(self) -> None:
+        """Begins an inference and returns at once."""
+        call("request_start", self.handle)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Sleeps until the inference is over, or so many seconds: False then. Raises what it failed with."""
+        done = ctypes.c_int()
+        milliseconds = -1 if timeout is None else max(0, int(timeout * 1000))
+        call("request_wait", self.handle, milliseconds, ctypes.byref(done))
+        return bool(done.value)
+
+    def cancel(self) -> None:
+        """Makes the inference in flight end soon; waiting for it raises Error with the code "CANCELLED"."""
+        call("request_cancel", self.handle)
+
+    def output(self, name: int | str = 0) -> Any:
+        """A copy of an output of the last inference."""
+        tensor = Tensor()
+        call("request_output", self.handle, self._model.output_index(name), ctypes.byref(tensor))
+        return from_c(tensor)
+
+    @property
+    def outputs(self) -> list[Any]:
+        """Copies of all outputs."""
+        return [self.output(i) for i in range(len(self._model.outputs))]
+
+    def _set(self, values: tuple[Any, ...], named: dict[str, Any]) -> None:
+        for index, value in enumerate(values):
+            self.set_input(index, value)
+        for name, value in named.items():
+            self.set_input(name, value)
+
+    def infer(self, *values: Any, **named: Any) -> list[Any]:
+        """Sets inputs in their order or by name, computes, and gives all outputs."""
+        self._set(values, named)
+        call("request_infer", self.handle)
+        return self.outputs
+
+    async def infer_async(self, *values: Any, **named: Any) -> list[Any]:
+        """As infer(), while the event loop does other work. A task that is cancelled cancels the inference."""
+        self._set(values, named)
+        self.start()
+        try:
+            await asyncio.get_running_loop().run_in_executor(None, self.wait)
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
+        return self.outputs
+
+
+class AsyncQueue:
+    """Requests of a model that take turns: each inference goes to whichever is free.
+
+        with clinfer.AsyncQueue(model) as queue:
+            for picture in pictures:
+                queue.start(done, picture)
+
+    ``done(request, error)`` is called on a thread of the request's own; the end of the block waits for all.
+    """
+
+    def __init__(self, model: CompiledModel, requests: int = 0) -> None:
+        self._all = [model.create_request() for _ in range(requests or model.optimal_requests)]
+        self._idle = list(self._all)
+        self._changed = threading.Condition()
+        self._failure: BaseException | None = None
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def start(self, done: Callable[[Request, Error | None], None], *values: Any, **named: Any) -> None:
+        """Sleeps until a request is free, sets its inputs and starts it. Not within ``done``."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._idle)
+            request = self._idle.pop()
+
+        def completed(request: Request, error: Error | None) -> None:
+            try:
+                done(request, error)
+            except BaseException as failure:  # is raised by wait(): this thread has nobody above it
+                self._failure = self._failure or failure
+            self._give_back(request)
+
+        try:
+            try:
+                request.wait()  # until its thread has come back from the call that freed it
+            except Error:
+                pass  # the call was told
+            request._set(values, named)
+            request.set_callback(completed)
+            request.start()
+        except BaseException:
+            self._give_back(request)
+            raise
+
+    def _give_back(self, request: Request) -> None:
+        with self._changed:
+            self._idle.append(request)
+            self._changed.notify_all()
+
+    def wait(self) -> None:
+        """Sleeps until all that was started is over. Raises the first exception that ``done`` raised."""
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._idle) == len(self._all))
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def close(self) -> None:
+        """Waits for all, and destroys the requests."""
+        try:
+            self.wait()
+        finally:
+            for request in self._all:
+                request.close()
+
+    def __enter__(self) -> AsyncQueue:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+"""The Python package: the bundled detector finds a ball by every way in and out, with NumPy and without; and what pip installs is the
+package.
+
+    python_test.py SOURCE      CLINFER_LIBRARY, OCL_ICD_VENDORS as in the environment; CLINFER_PYTHON: a Python with NumPy and pip
+"""
+import array
+import asyncio
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+SOURCE = pathlib.Path(sys.argv[1]).resolve()
+MODEL = SOURCE / "pipelines/models/ball.xml"
+WIDTH, HEIGHT = 256, 192
+
+
+def ball_at(x, y, width=WIDTH, height=HEIGHT, radius=16):
+    """A white ball on black, a byte a pixel."""
+    pixels = bytearray(width * height)
+    for row in range(max(y - radius, 0), min(y + radius, height)):
+        half = int((radius ** 2 - (row - y) ** 2) ** .5)
+        pixels[row * width + x - half:row * width + x + half] = b"\xff" * (2 * half)
+    return bytes(pixels)
+
+
+def tensor_of(pixels):
+    """The picture as floats in the network's shape."""
+    return memoryview(array.array("f", list(pixels * 3))).cast("B").cast("f", (1, 3, HEIGHT, WIDTH))
+
+
+class Package(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.model = clinfer.Model(MODEL).compile("CPU", PERFORMANCE_HINT="LATENCY", PERF_COUNT=False)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.model.close()
+
+    def expect_ball(self, rows, x, y):
+        first = [float(value) for value in memoryview(rows).cast("B").cast("f")[:7]]
+        self.assertEqual(memoryview(rows).shape, self.model.outputs[0].shape)
+        self.assertEqual(first[:2], [0, 1])
+        self.assertGreater(first[2], .5)
+        self.assertAlmostEqual((first[3] + first[5]) / 2 * WIDTH, x, delta=6)
+        self.assertAlmostEqual((first[4] + first[6]) / 2 * HEIGHT, y, delta=6)
+
+    def test_facts(self):
+        self.assertRegex(clinfer.__version__, r"^\d+\.\d+\.\d+$")
+        self.assertGreaterEqual(clinfer.api_version(), 1)
+        devices = clinfer.devices()
+        self.assertIn("CPU.0", [device.id for device in devices])
+        self.assertTrue(all(device.memory > 0 and device.name for device in devices))
+        self.assertEqual(self.model.inputs, (clinfer.Port("image", "f32", (1, 3, HEIGHT, WIDTH)),))
+        self.assertEqual(self.model.device, "CPU.0")
+        self.assertIsInstance(self.model.warnings, list)
+        with clinfer.Model(MODEL) as model:
+            self.assertEqual(model.info("model_info/labels"), "background ball")
+            self.assertIsNone(model.info("no/such"))
+
+    def test_calls(self):
+        tensor = tensor_of(ball_at(60, 50))
+        self.expect_ball(self.model(tensor)[0], 60, 50)
+        self.expect_ball(self.model(image=tensor)[0], 60, 50)
+        with clinfer.Model(MODEL, {"image": (1, 3, HEIGHT, WIDTH)}).compile("CPU") as other:
+            self.expect_ball(other(tensor)[0], 60, 50)
+
+    def test_types(self):
+        pixels = ball_at(60, 50) * 3
+        as_bytes = memoryview(pixels).cast("B", (1, 3, HEIGHT, WIDTH))  # converted, and read-only
+        self.expect_ball(self.model(as_bytes)[0], 60, 50)
+        doubles = memoryview(array.array("d", list(pixels))).cast("B").cast("d", (1, 3, HEIGHT, WIDTH))
+        self.expect_ball(self.model(doubles)[0], 60, 50)
+        if numpy is not None:
+            picture = numpy.frombuffer(pixels, "u1").reshape(1, 3, HEIGHT, WIDTH)
+            for value in (picture.astype("f2"), picture.astype("i8"), picture.astype("<f4"),
+                          numpy.ascontiguousarray(picture[:, :, :, ::-1])[:, :, :, ::-1]):
+                self.expect_ball(self.model(value)[0], 60, 50)
+            self.assertIsInstance(self.model(picture)[0], numpy.ndarray)
+            with self.assertRaises(TypeError):
+                self.model(picture.astype("c8"))
+
+    def test_inputs_stay(self):
+        with self.model.create_request() as request:
+            request.set_input("image", tensor_of(ball_at(60, 50)))
+            for _ in range(2):
+                request.start()
+                self.assertTrue(request.wait())
+                self.expect_ball(request.output(), 60, 50)
+            memory = request.input_memory(0)
+            for x in (180, 60):
+                memoryview(memory).cast("B")[:] = tensor_of(ball_at(x, 120)).cast("B")
+                self.expect_ball(request.infer()[0], x, 120)
+            kept = request.output(0)
+            request.infer(tensor_of(ball_at(60, 50)))
+            self.expect_ball(kept, 60, 120)
+
+    def test_pictures(self):
+        with self.model.create_request() as request:
+            grey = ball_at(360, 240, 2 * WIDTH, 2 * HEIGHT, 32)
+            request.set_picture("image", memoryview(grey).cast("B", (2 * HEIGHT, 2 * WIDTH)), "grey")
+            self.expect_ball(request.infer()[0], 180, 120)
+            rgb = bytes(value for value in ball_at(60, 50) for _ in range(3))
+            request.set_picture(0, memoryview(rgb).cast("B", (HEIGHT, WIDTH, 3)), "rgb", colors="bgr")
+            self.expect_ball(request.infer()[0], 60, 50)
+            with self.assertRaisesRegex(ValueError, r"\[height, width, 3\]"):
+                request.set_picture(0, memoryview(grey).cast("B", (2 * HEIGHT, 2 * WIDTH)), "rgb")
+
+    def test_from_memory(self):
+        xml, weights = MODEL.read_bytes(), MODEL.with_suffix(".bin").read_bytes()
+        for text in (xml, xml.decode(), bytearray(xml)):
+            with clinfer.Model.from_bytes(text, weights).compile("CPU") as model:
+                self.expect_ball(model(tensor_of(ball_at(60, 50)))[0], 60, 50)
+        with self.assertRaisesRegex(clinfer.Error, "mine") as refused:
+            clinfer.Model.from_bytes(xml, name="mine")
+        self.assertEqual(refused.exception.code, "BAD_MODEL")
+
+    def test_calls_back(self):
+        seen, over = [], threading.Event()
+
+        def done(request, error):
+            seen.append((error, request.output()))
+            if len(seen) < 3:
+                request.start()
+            else:
+                over.set()
+
+        with self.model.create_request() as request:
+            request.set_callback(done)
+            request.set_input(0, tensor_of(ball_at(60, 50)))
+            request.start()
+            self.assertTrue(over.wait(60))
+            request.wait()
+            request.set_callback(None)
+            request.infer()
+        self.assertEqual([error for error, _ in seen], [None] * 3)
+        for _, rows in seen:
+            self.expect_ball(rows, 60, 50)
+
+    def test_queue(self):
+        results = {}
+        places = [30 + 7 * n for n in range(12)]
+        with clinfer.AsyncQueue(self.model, 2) as queue:
+            self.assertEqual(len(queue), 2)
+            for x in places:
+                queue.start(lambda request, error, x=x: results.__setitem__(x, request.output()), tensor_of(ball_at(x, 50)))
+        self.assertEqual(sorted(results), places)
+        for x, rows in results.items():
+            self.expect_ball(rows, x, 50)
+        queue = clinfer.AsyncQueue(self.model, 1)
+        with self.assertRaises(clinfer.Error):
+            queue.start(lambda *_: None, b"too short")
+        queue.start(lambda *_: 1 / 0, tensor_of(ball_at(60, 50)))
+        with self.assertRaises(ZeroDivisionError):
+            queue.close()
+
+    def test_await(self):
+        async def several():
+            requests = [self.model.create_request() for _ in range(3)]
+            rows = await asyncio.gather(*(request.infer_async(tensor_of(ball_at(60 + 40 * n, 50)))
+                                          for n, request in enumerate(requests)))
+            for request in requests:
+                request.close()
+            return rows
+
+        for n, rows in enumerate(asyncio.run(several())):
+            self.expect_ball(rows[0], 60 + 40 * n, 50)
+
+    def test_buffers(self):
+        with self.model.create_request() as request, self.model.create_request() as other:
+            request.set_input(0, tensor_of(ball_at(60, 50)))
+            self.assertGreater(request.output_buffer(0), 0)
+            request.start()
+            request.wait()
+            with self.assertRaisesRegex(clinfer.Error, "memory of the device"):
+                request.output(0)
+            with self.assertRaisesRegex(clinfer.Error, "needs"):
+                other.set_input_buffer(0, request.output_buffer(0))
+            request.set_output_buffer(0, None)
+            self.expect_ball(request.infer()[0], 60, 50)
+
+    def test_refusals(self):
+        for call, code, text in (
+                (lambda: clinfer.Model("/nowhere/model.xml"), "NOT_FOUND", "/nowhere/model.xml"),
+                (lambda: clinfer.Model(MODEL).compile("CPU", NO_SUCH_KEY=1), "BAD_ARGUMENT", "NO_SUCH_KEY"),
+                (lambda: clinfer.Model(MODEL).compile("GPU.77"), "NO_DEVICE", "GPU.77"),
+                (lambda: self.model(b"12345678"), "BAD_ARGUMENT", "is \\[1,3,192,256\\]"),
+                (lambda: self.model(sound=b"1"), "BAD_ARGUMENT", "there are image")):
+            with self.assertRaisesRegex(clinfer.Error, text) as refused:
+                call()
+            self.assertEqual(refused.exception.code, code)
+        request = self.model.create_request()
+        request.close()
+        request.close()
+        with self.assertRaisesRegex(ValueError, "closed"):
+            request.start()
+
+
+def installed():
+    """What pip makes of this repository can be imported from where it is put, and has the library's version."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PIP_TARGET")}
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-cache-dir", "install", "--no-index", "--no-deps", "--quiet",
+               "--root-user-action", "ignore"]
+        if subprocess.run(pip[:3] + ["--version"], capture_output=True).returncode != 0:
+            print("skip pip install: there is no pip")
+            return
+        subprocess.run([*pip, "--target", folder, SOURCE], check=True, env=environment, timeout=300)
+        environment["PYTHONPATH"] = folder
+        text = subprocess.run([sys.executable, "-c", "import clinfer, importlib.metadata as m; print(clinfer.__file__); "
+                               "print(clinfer.version() == m.version('clinfer'), len(clinfer.devices()) > 0)"],
+                              check=True, env=environment, capture_output=True, text=True, timeout=300, cwd=folder).stdout.split("\n")
+        if not text[0].startswith(folder) or text[1] != "True True" or not (pathlib.Path(folder) / "clinfer/py.typed").is_file():
+            sys.exit(f"pip install . gives {text}")
+        print("ok   pip install .")
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(SOURCE / "engine/library/python"))
+    sys.dont_write_bytecode = True
+    if "--without-numpy" in sys.argv:
+        sys.modules["numpy"] = None
+    import clinfer
+    try:
+        import numpy
+    except ImportError:
+        numpy = None
+    outcome = unittest.main(argv=sys.argv[:1], exit=False).result
+    if not outcome.wasSuccessful():
+        sys.exit(1)
+    print(f"ok   {'with' if numpy is not None else 'without'} NumPy")
+    other = os.environ.get("CLINFER_PYTHON")
+    if "--without-numpy" not in sys.argv:
+        installed()
+        if numpy is None and other:  # a virtual environment links to the same program
+            sys.exit(subprocess.run([other, *sys.argv]).returncode)
+        if numpy is not None:
+            sys.exit(subprocess.run([sys.executable, *sys.argv, "--without-numpy"]).returncode)

@@ -2,7 +2,6 @@
 // labels do not exclude each other. Labels may come in groups, "type: car", one group an output.
 #include <algorithm>
 #include <charconv>
-#include <numeric>
 
 #include "engine/heads/common.h"
 #include "engine/heads/heads.h"
@@ -47,28 +46,38 @@ std::vector<std::pair<size_t, std::vector<std::string>>> label_groups(const Mode
   return groups;
 }
 
-// Probabilities from what the output holds.
+// Probabilities from what the output holds. NaN stays NaN, and takes no share from the other classes.
 std::vector<float> probabilities(const Tensor& tensor, const VectorOutput& output) {
   Floats values(tensor);
   std::vector<float> p(values.data(), values.data() + values.size());
   for (float& v : p)
-    if (!std::isfinite(v)) v = v > 0 ? 1e30f : -1e30f;
+    if (std::isinf(v)) v = v > 0 ? 1e30f : -1e30f;
   if (tensor.type() == ElementType::u8)
     for (float& v : p) v /= 255.0f;
   if (output.normalised || !is_float(tensor.type())) return p;
   const bool in_range =
-      std::all_of(p.begin(), p.end(), [](float v) { return v >= -0.001f && v <= 1.001f; });
+      std::none_of(p.begin(), p.end(), [](float v) { return v < -0.001f || v > 1.001f; });
   if (output.kind == VectorKind::any_of) {
     if (!in_range)
       for (float& v : p) v = sigmoid(v);
     return p;
   }
   double sum = 0;
-  for (float v : p) sum += v;
-  if (in_range && std::fabs(sum - 1) < 0.05) return p;
-  const float top = *std::max_element(p.begin(), p.end());
+  float top = -1e30f;
+  size_t numbers = 0;
+  for (float v : p) {
+    if (std::isnan(v)) continue;
+    sum += v;
+    top = std::max(top, v);
+    ++numbers;
+  }
+  // The share of a class that is NaN is lacking.
+  if (in_range && (std::fabs(sum - 1) < 0.05 || (sum < 1 && numbers < p.size()))) return p;
   sum = 0;
-  for (float& v : p) sum += v = std::exp(v - top);
+  for (float& v : p) {
+    v = std::exp(v - top);
+    if (!std::isnan(v)) sum += v;
+  }
   for (float& v : p) v = static_cast<float>(v / sum);
   return p;
 }
@@ -82,8 +91,9 @@ void classify(const VectorOutput& output, const Tensor& tensor, const DecodeSett
                                        std::clamp(p[i], 0.0f, 1.0f)});
   };
   if (output.kind == VectorKind::one_of) {
-    std::vector<size_t> order(p.size());
-    std::iota(order.begin(), order.end(), size_t{0});
+    std::vector<size_t> order;
+    for (size_t i = 0; i < p.size(); ++i)
+      if (!std::isnan(p[i])) order.push_back(i);
     top = std::min(std::max<size_t>(top, 1), order.size());
     std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(top), order.end(),
                       [&](size_t a, size_t b) { return p[a] != p[b] ? p[a] > p[b] : a < b; });

@@ -260,6 +260,9 @@ void run_head(const HeadChoice& head, const ModelFacts& facts, std::span<const T
 // A line for the user if a detection's class number lies beyond the labels, else "".
 std::string unnamed_class(const HeadChoice& head, const ModelFacts& facts, const Results& results);
 
+// A line for the user if an output holds NaN, which is never an object, else "".
+std::string not_numbers(const ModelFacts& facts, std::span<const Tensor> outputs);
+
 // Whether a head is to be believed: dropped when the values of all of the first 10 inferences
 // contradict it. Safe to use from any thread.
 class HeadTrust {
@@ -270,10 +273,14 @@ class HeadTrust {
   uint64_t contradictions() const { return contradictions_.load(); }
   // True when this is the first inference with a class that has no name.
   bool note_unnamed() { return !unnamed_.exchange(true); }
+  // Whether an inference gave NaN, after the first that did.
+  bool knows_nan() const { return nan_.load(); }
+  bool note_nan() { return !nan_.exchange(true); }
 
  private:
   std::atomic<uint64_t> inferences_ = 0, contradictions_ = 0;
-  std::atomic<bool> agreed_ = false, dropped_ = false, unnamed_ = false;
+  std::atomic<bool> agreed_ = false, dropped_ = false, unnamed_ = false,
+                    nan_ = false;
 };
 
 }  // namespace clinfer

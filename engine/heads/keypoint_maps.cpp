@@ -14,6 +14,13 @@ namespace clinfer {
 void add_whole(const ModelFacts& facts, Detection detection, const DecodeSettings& settings,
                Results& results) {
   if (!(detection.confidence >= settings.threshold)) return;
+  const auto is_nowhere = [](const auto& point) {
+    return !std::isfinite(point.x) || !std::isfinite(point.y);
+  };
+  const bool any = !detection.landmarks.empty() || !detection.keypoints.empty();
+  if (any && std::ranges::all_of(detection.landmarks, is_nowhere) &&
+      std::ranges::all_of(detection.keypoints, is_nowhere))
+    return;
   detection.subject = Subject::whole;
   detection.x_max = static_cast<float>(facts.width);
   detection.y_max = static_cast<float>(facts.height);

@@ -375,8 +375,9 @@ Network describe_network(const ModelOptions& options) {
   return describe_network(read_model(options), options);
 }
 
-std::string read_outputs(const Network& network, std::span<const Tensor> outputs,
-                         const DecodeSettings& settings, bool attach_tensors, Results& results) {
+std::vector<std::string> read_outputs(const Network& network, std::span<const Tensor> outputs,
+                                      const DecodeSettings& settings, bool attach_tensors,
+                                      Results& results) {
   const HeadChoice& head = network.head;
   if (network.trust->dropped()) {
     results = {};
@@ -385,21 +386,28 @@ std::string read_outputs(const Network& network, std::span<const Tensor> outputs
   }
   run_head(head, network.facts, outputs, settings, attach_tensors, results);
   if (network.gallery) look_up(*network.gallery, settings, results);
+  std::vector<std::string> said;
+  // Raw tensors are no answers, and may hold what they like.
+  if (head.name != "none" && !network.trust->knows_nan())
+    if (std::string nan = not_numbers(network.facts, outputs);
+        !nan.empty() && network.trust->note_nan())
+      said.push_back(std::move(nan));
   const bool contradicted = !results.contradiction.empty();
   const bool first = contradicted && network.trust->contradictions() == 0;
   if (network.trust->note(contradicted))
-    return "all of the first inferences contradict the head " + head.name + " (" +
-           results.contradiction +
-           "); it is dropped until the model is loaded again, frames get raw tensors; set "
-           "post-process";
+    said.push_back("all of the first inferences contradict the head " + head.name + " (" +
+                   results.contradiction +
+                   "); it is dropped until the model is loaded again, frames get raw tensors; set "
+                   "post-process");
+  else if (first)
+    said.push_back("the values of the outputs contradict the head " + head.name + ": " +
+                   results.contradiction +
+                   "; such frames get raw tensors and no objects, and stats counts them "
+                   "(contradictions); set post-process if the head is not the right one");
   if (std::string unnamed = unnamed_class(head, network.facts, results);
       !unnamed.empty() && network.trust->note_unnamed())
-    return unnamed;
-  if (!first) return {};
-  return "the values of the outputs contradict the head " + head.name + ": " +
-         results.contradiction +
-         "; such frames get raw tensors and no objects, and stats counts them (contradictions); "
-         "set post-process if the head is not the right one";
+    said.push_back(std::move(unnamed));
+  return said;
 }
 
 }  // namespace clinfer

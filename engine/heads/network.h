@@ -88,11 +88,12 @@ bool leaves_size_open(const ModelOptions& options);
 Network describe_network(std::shared_ptr<const Model> model, const ModelOptions& options);
 
 // Decodes one inference. Outputs that contradict the head give raw tensors and no objects; a head
-// that all of the first inferences contradict is dropped. Returns a line for the user at the first
-// contradiction, when the head is dropped, and at the first class without a name, else "". Safe to use
-// from any thread.
-std::string read_outputs(const Network& network, std::span<const Tensor> outputs,
-                         const DecodeSettings& settings, bool attach_tensors, Results& results);
+// that all of the first inferences contradict is dropped. Returns lines for the user at the first
+// contradiction, when the head is dropped, at the first class without a name and at the first NaN.
+// Safe to use from any thread.
+std::vector<std::string> read_outputs(const Network& network, std::span<const Tensor> outputs,
+                                      const DecodeSettings& settings, bool attach_tensors,
+                                      Results& results);
 
 // Describes in several lines the model's inputs and outputs, every head with its fit and reason,
 // and the source of each fact.

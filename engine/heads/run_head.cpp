@@ -1,4 +1,6 @@
 // A chosen head at work: what an inference gives, and whether the head is still to be believed.
+#include <cmath>
+
 #include "engine/heads/heads.h"
 
 namespace clinfer {
@@ -33,6 +35,37 @@ std::string unnamed_class(const HeadChoice& head, const ModelFacts& facts, const
       return "the network found class " + std::to_string(detection.label_id) +
              ", which has no name: the last of the labels is that of class " +
              std::to_string(last) + "; set labels or labels-file to those of the model";
+  return {};
+}
+
+namespace {
+
+// By integers, which compilers vectorise: outputs of maps have millions of elements.
+size_t count_nan(const Tensor& tensor) {
+  const auto elements = static_cast<size_t>(tensor.elements());
+  size_t count = 0;
+  if (tensor.type() == ElementType::f32) {
+    const auto* bits = tensor.data<uint32_t>();
+    for (size_t i = 0; i < elements; ++i) count += (bits[i] & 0x7fffffffu) > 0x7f800000u;
+  } else if (tensor.type() == ElementType::f16) {
+    const auto* bits = tensor.data<uint16_t>();
+    for (size_t i = 0; i < elements; ++i) count += (bits[i] & 0x7fffu) > 0x7c00u;
+  } else if (is_float(tensor.type())) {
+    for (const float value : tensor.to_floats()) count += std::isnan(value);
+  }
+  return count;
+}
+
+}  // namespace
+
+std::string not_numbers(const ModelFacts& facts, std::span<const Tensor> outputs) {
+  for (size_t i = 0; i < outputs.size() && i < facts.outputs.size(); ++i)
+    if (const size_t count = count_nan(outputs[i]); count != 0)
+      return std::to_string(count) + " of the " + std::to_string(outputs[i].elements()) +
+             " values of the output " + facts.outputs[i].name +
+             " are NaN, as of a number that is too large; they count as no object and no answer; "
+             "set "
+             "config=INFERENCE_PRECISION=f32, and compare mean and scale with what the model wants";
   return {};
 }
 

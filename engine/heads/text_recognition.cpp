@@ -84,7 +84,7 @@ std::pair<size_t, float> pick(const float* scores, size_t classes, bool probabil
   size_t best = 0;
   for (size_t c = 1; c < classes; ++c)
     if (scores[c] > scores[best] || std::isnan(scores[best])) best = c;
-  if (probabilities) return {best, scores[best]};
+  if (probabilities || std::isnan(scores[best])) return {best, scores[best]};
   double sum = 0;
   for (size_t c = 0; c < classes; ++c)
     if (!std::isnan(scores[c])) sum += std::exp(static_cast<double>(scores[c]) - scores[best]);

@@ -187,9 +187,8 @@ void Delivery::decode(Job& job, FrameResult& result, const Finished& finished) {
   for (const auto& [inference, outputs] : finished) {
     PartResult& part = result.parts.emplace_back();
     const Network& network = inference->session->network;
-    const std::string warning =
-        read_outputs(network, outputs, relaxed, relaxed.attach_tensors, part.results);
-    if (!warning.empty())
+    for (const std::string& warning :
+         read_outputs(network, outputs, relaxed, relaxed.attach_tensors, part.results))
       GST_ELEMENT_WARNING(self_, STREAM, DECODE, ("%s: %s", network.name.c_str(), warning.c_str()),
                           (nullptr));
     part.placement = inference->placement;

@@ -158,6 +158,10 @@ std::vector<std::pair<std::string, ModelFacts>> every_head() {
   };
 }
 
+Tensor tensor(Shape shape, const std::vector<float>& values) {
+  return Tensor::of<float>(ElementType::f32, std::move(shape), values);
+}
+
 // Numbers of any kind; `kind` makes them more and more reasonable, so that they get further.
 Tensor hostile(const OutputFacts& facts, std::mt19937& random, int kind) {
   Tensor floats = Tensor::allocate(ElementType::f32, facts.shape);
@@ -231,15 +235,47 @@ TEST(HostileOutputs, AWrongNumberOfElementsIsAnErrorOrNothing) {
   }
 }
 
+// Of numbers that are none nothing is concluded, and it is said where a head reads them.
+TEST(HostileOutputs, NanIsNoObjectAndNoAnswer) {
+  for (const auto& [name, facts] : every_head()) {
+    const HeadChoice head = choose_head(facts, name);
+    for (const ElementType type : {ElementType::f32, ElementType::f16}) {
+      std::vector<Tensor> outputs;
+      for (const OutputFacts& of : facts.outputs) {
+        const auto elements = static_cast<size_t>(count(of.shape));
+        const bool counts = !is_float(of.type);
+        const std::vector<float> values(elements, counts ? 1 : std::nanf(""));
+        outputs.push_back(tensor(of.shape, values).convert(counts ? of.type : type));
+      }
+      Results results;
+      run_head(head, facts, outputs, {}, false, results);
+      EXPECT_TRUE(results.detections.empty()) << name;
+      EXPECT_TRUE(results.classifications.empty()) << name;
+      EXPECT_TRUE(results.texts.empty()) << name;
+      EXPECT_TRUE(results.embeddings.empty()) << name;
+      EXPECT_NE(not_numbers(facts, outputs).find(" are NaN"), std::string::npos) << name;
+    }
+  }
+}
+
+TEST(HostileOutputs, ANanLeavesTheOtherClassesAsTheyAre) {
+  const auto answer = [](const std::vector<float>& values) {
+    const ModelFacts facts = facts_of(64, 64, {output("p", {1, 4})});
+    Results results;
+    run_head(choose_head(facts, "classification"), facts, std::vector{tensor({1, 4}, values)}, {},
+             false, results);
+    return results.classifications.at(0);
+  };
+  EXPECT_EQ(answer({std::nanf(""), 0.2f, 0.6f, 0.1f}).label_id, 2);
+  EXPECT_FLOAT_EQ(answer({std::nanf(""), 0.2f, 0.6f, 0.1f}).confidence, 0.6f);
+  EXPECT_FLOAT_EQ(answer({-200, 5, 5, std::nanf("")}).confidence, 0.5f);
+}
+
 TEST(HostileOutputs, EveryHeadIsAmongThem) {
   std::set<std::string> missing;
   for (const Head& head : heads()) missing.insert(head.name);
   for (const auto& [name, facts] : every_head()) missing.erase(name);
   EXPECT_TRUE(missing.empty()) << *missing.begin();
-}
-
-Tensor tensor(Shape shape, const std::vector<float>& values) {
-  return Tensor::of<float>(ElementType::f32, std::move(shape), values);
 }
 
 TEST(Contradiction, ScoresBeyondOneGiveTensorsInsteadOfObjects) {

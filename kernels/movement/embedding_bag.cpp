@@ -2,8 +2,10 @@
 // EmbeddingBagOffsetsSum and EmbeddingBagPackedSum, and EmbeddingSegmentsSum: these reduce rows of
 // a table, selected by indices. They differ in how the indices are grouped into bags.
 #include <algorithm>
+#include <limits>
 
 #include "kernels/base/work_limit.h"
+#include "kernels/movement/index_range.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -15,6 +17,7 @@ constexpr const char* kHostReason = "gathers few rows of a table";
 // The positions of each bag's indices; an empty bag takes row `otherwise` (none if negative).
 struct Bags {
   std::vector<std::pair<int64_t, int64_t>> ranges;  // begin, end
+  std::vector<int64_t> order;                       // positions of the ranges; empty: as they come
   int64_t otherwise = -1;
   bool mean = false;
 };
@@ -30,6 +33,23 @@ bool is_mean(const Attributes& attributes) {
 void check_table(const ShapeContext& context) {
   check_rank(context.inputs[0].shape, 1, 16, "the table");
   if (is_float(context.inputs[1].type)) fail_model("the indices must be integers");
+  check_range(context.inputs[1], 0, context.inputs[0].shape[0] - 1, "an index");
+}
+
+// Where no index is in a bag; any number below 0 is no row.
+void check_default(const ShapeContext& context, size_t i) {
+  if (has_input(context, i))
+    check_range(context.inputs[i], std::numeric_limits<int64_t>::min(),
+                context.inputs[0].shape[0] - 1, "the default index");
+}
+
+// That constants, of which each must be no less than the one before, are within 0..most.
+void check_rising(const ValueInfo& numbers, int64_t most, const char* what) {
+  check_range(numbers, 0, most, what);
+  if (numbers.value.empty()) return;
+  const std::vector<int64_t> values = numbers.value.to_ints();
+  if (!std::is_sorted(values.begin(), values.end()))
+    fail_model(std::string(what) + " is less than the one before");
 }
 
 void check_weights(const ShapeContext& context, size_t i) {
@@ -53,13 +73,6 @@ void sum_bags(const Bags& bags, const Tensor& table, const Tensor& index_tensor,
   const std::vector<int64_t> indices = index_tensor.to_ints();
   const int64_t rows = table.shape()[0];
   const int64_t width = rows > 0 ? table.elements() / rows : 0;
-  const auto checked = [&](int64_t index) {
-    if (index < 0 || index >= rows)
-      throw Error(ErrorCode::bad_argument, "index " + std::to_string(index) +
-                                               " is out of range for a table of " +
-                                               std::to_string(rows) + " rows");
-    return index;
-  };
   with_number(table.type(), [&](auto zero) {
     using T = decltype(zero);
     using Sum = Wrapping<T>;
@@ -69,14 +82,17 @@ void sum_bags(const Bags& bags, const Tensor& table, const Tensor& index_tensor,
       const auto [begin, end] = bags.ranges[static_cast<size_t>(bag)];
       T* to = all + bag * width;
       const auto add = [&](int64_t index, T weight) {
-        const T* row = table.data<T>() + checked(index) * width;
+        if (index < 0 || index >= rows) return;  // computed: zeros are read there
+        const T* row = table.data<T>() + index * width;
         for (int64_t i = 0; i < width; ++i)
           to[i] = static_cast<T>(static_cast<Sum>(to[i]) +
                                  static_cast<Sum>(row[i]) * static_cast<Sum>(weight));
       };
-      for (int64_t i = begin; i < end; ++i)
-        add(indices[static_cast<size_t>(i)], weights ? weights->data<T>()[i] : T{1});
-      if (begin == end && bags.otherwise >= 0) add(bags.otherwise, T{1});
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t at = bags.order.empty() ? i : bags.order[static_cast<size_t>(i)];
+        add(indices[static_cast<size_t>(at)], weights ? weights->data<T>()[at] : T{1});
+      }
+      if (begin == end) add(bags.otherwise, T{1});
       if (bags.mean && end > begin + 1)
         for (int64_t i = 0; i < width; ++i) to[i] = static_cast<T>(to[i] / (end - begin));
     };
@@ -100,6 +116,8 @@ std::vector<ValueInfo> infer_offsets(const ShapeContext& context) {
   check_table(context);
   check_rank(context.inputs[1].shape, 1, 1, "the indices");
   check_rank(context.inputs[2].shape, 1, 1, "the offsets");
+  check_rising(context.inputs[2], context.inputs[1].shape[0], "an offset");
+  check_default(context, 3);
   check_weights(context, 4);
   return {rows_of_table(context, context.inputs[2].shape[0])};
 }
@@ -109,12 +127,11 @@ void evaluate_offsets(const OpDesc& desc, std::span<const Tensor> inputs,
   const std::vector<int64_t> offsets = inputs[2].to_ints();
   Bags bags;
   bags.mean = is_mean(desc.attributes);
+  const int64_t most = inputs[1].elements();
   for (size_t b = 0; b < offsets.size(); ++b) {
-    const int64_t end = b + 1 < offsets.size() ? offsets[b + 1] : inputs[1].elements();
-    if (offsets[b] < 0 || offsets[b] > end || end > inputs[1].elements())
-      throw Error(ErrorCode::bad_argument,
-                  "offset " + std::to_string(offsets[b]) + " is out of order or range");
-    bags.ranges.emplace_back(offsets[b], end);
+    const int64_t begin = std::clamp<int64_t>(offsets[b], 0, most);
+    const int64_t end = b + 1 < offsets.size() ? offsets[b + 1] : most;
+    bags.ranges.emplace_back(begin, std::clamp(end, begin, most));
   }
   if (inputs.size() > 3) bags.otherwise = one_int(inputs[3], "the default index");
   sum_bags(bags, inputs[0], inputs[1], optional_input(inputs, 4), outputs[0]);
@@ -148,23 +165,28 @@ std::vector<ValueInfo> infer_segments(const ShapeContext& context) {
   check_rank(context.inputs[1].shape, 1, 1, "the indices");
   if (context.inputs[2].shape != context.inputs[1].shape)
     fail_model("segment ids and indices differ in length");
+  check_default(context, 4);
   check_weights(context, 5);
-  return {rows_of_table(context, constant_int(context, 3, "the number of segments"))};
+  ValueInfo rows = rows_of_table(context, constant_int(context, 3, "the number of segments"));
+  check_rising(context.inputs[2], rows.shape[0] - 1, "a segment's number");
+  return {std::move(rows)};
 }
 
 void evaluate_segments(const OpDesc&, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   const std::vector<int64_t> ids = inputs[2].to_ints();
   const int64_t segments = outputs[0].shape()[0];
   Bags bags;
-  size_t at = 0;
+  for (size_t i = 0; i < ids.size(); ++i)
+    if (ids[i] >= 0 && ids[i] < segments) bags.order.push_back(static_cast<int64_t>(i));
+  const auto segment_of = [&](int64_t i) { return ids[static_cast<size_t>(i)]; };
+  std::stable_sort(bags.order.begin(), bags.order.end(),
+                   [&](int64_t a, int64_t b) { return segment_of(a) < segment_of(b); });
+  auto at = bags.order.begin();
   for (int64_t s = 0; s < segments; ++s) {
-    const size_t begin = at;
-    while (at < ids.size() && ids[at] == s) ++at;
-    bags.ranges.emplace_back(static_cast<int64_t>(begin), static_cast<int64_t>(at));
+    const auto begin = at;
+    at = std::find_if(at, bags.order.end(), [&](int64_t i) { return segment_of(i) != s; });
+    bags.ranges.emplace_back(begin - bags.order.begin(), at - bags.order.begin());
   }
-  if (at != ids.size())
-    throw Error(ErrorCode::bad_argument,
-                "segment ids must rise and be below " + std::to_string(segments));
   if (inputs.size() > 4) bags.otherwise = one_int(inputs[4], "the default index");
   sum_bags(bags, inputs[0], inputs[1], optional_input(inputs, 5), outputs[0]);
 }

@@ -34,12 +34,10 @@ void evaluate(const OpDesc&, std::span<const Tensor> inputs, std::span<Tensor> o
         const int64_t length = std::clamp<int64_t>(lengths[static_cast<size_t>(n)], 0, steps);
         int64_t from = beam;
         for (int64_t t = length; t-- > 0;) {
-          if (from < 0 || from >= beams)
-            throw Error(ErrorCode::bad_argument, "parent " + std::to_string(from) + " is none of " +
-                                                     std::to_string(beams) + " beams");
           const int64_t at = (t * batch + n) * beams;
-          to[at + beam] = ids[at + from];
-          from = parents[static_cast<size_t>(at + from)];
+          const bool is_beam = from >= 0 && from < beams;  // else zeros are read (index_range.h)
+          to[at + beam] = is_beam ? ids[at + from] : T{};
+          if (is_beam) from = parents[static_cast<size_t>(at + from)];
         }
         bool finished = false;  // after the first end token, all tokens are end tokens
         for (int64_t t = 0; t < length; ++t) {

@@ -18,13 +18,21 @@ class UnreadableFrame : public Error {
       : Error(ErrorCode::bad_argument, what, place) {}
 };
 
+// The host cannot map the memory that a frame lies in, as the secure memory of protected video.
+class UnmappableFrame : public UnreadableFrame {
+ public:
+  using UnreadableFrame::UnreadableFrame;
+};
+
 // Counts the frames that an element could not read. Safe to use from any thread.
 class UnreadableFrames {
  public:
   // The element passes this frame over. Warnings come at the 1st, 2nd, 4th, 8th ... such frame, so
-  // that a bad source does not flood the bus. Throws Error when no frame could be read for long: the
-  // stream, not a frame, is at fault then.
+  // that a bad source does not flood the bus. Throws Error when the stream, not a frame, is at fault: no
+  // frame could be read for long, or the first ones lie in memory that cannot be mapped.
   void lose(GstElement* element, const UnreadableFrame& frame) {
+    if (!any_readable_ && dynamic_cast<const UnmappableFrame*>(&frame) != nullptr)
+      throw Error{ErrorCode::bad_argument, frame.what(), frame.place()};
     const uint64_t count = ++count_;
     if (++in_a_row_ >= kMostInARow)
       throw Error{ErrorCode::bad_argument,
@@ -37,14 +45,21 @@ class UnreadableFrames {
                         frame.what()),
         nullptr, frame.place().file, frame.place().function, frame.place().line);
   }
-  void count_readable() { in_a_row_ = 0; }
+  void count_readable() {
+    in_a_row_ = 0;
+    any_readable_ = true;
+  }
   uint64_t count() const { return count_; }
-  void clear() { count_ = in_a_row_ = 0; }
+  void clear() {
+    count_ = in_a_row_ = 0;
+    any_readable_ = false;
+  }
 
  private:
   static constexpr unsigned kMostInARow = 100;
   std::atomic<uint64_t> count_{0};
   std::atomic<unsigned> in_a_row_{0};
+  std::atomic<bool> any_readable_{false};
 };
 
 }  // namespace clinfer

@@ -6,6 +6,7 @@
 
 #include "gst/base/handle.h"
 #include "gst/base/unreadable_frame.h"
+#include "gst/base/video_mapping.h"
 
 namespace clinfer {
 namespace {
@@ -191,8 +192,8 @@ MappedFrame::MappedFrame(GstBuffer* buffer, const GstVideoInfo& info)
     : frame_(frame_of_info(info)) {
   check_meta(buffer, info);
   if (!gst_video_frame_map(&mapped_, &info, buffer, GST_MAP_READ)) {
-    throw UnreadableFrame("a buffer of " + std::to_string(gst_buffer_get_size(buffer)) +
-                          " bytes does not hold a frame of " + size_text(info));
+    throw_not_mapped(buffer, "a buffer of " + std::to_string(gst_buffer_get_size(buffer)) +
+                                 " bytes does not hold a frame of " + size_text(info));
   }
   try {
     frame_.width = GST_VIDEO_FRAME_WIDTH(&mapped_);

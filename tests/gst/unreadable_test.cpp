@@ -70,6 +70,75 @@ TEST(Unreadable, WhatMustBeHiddenIsNotPassedOn) {
   EXPECT_EQ(gst_harness_try_pull(harness.get()), nullptr);
 }
 
+// ---- memory that the host cannot map, as that of protected video --------------------------------
+
+GstMemory* secure_alloc(GstAllocator* allocator, gsize size, GstAllocationParams*) {
+  GstMemory* memory = g_new0(GstMemory, 1);
+  gst_memory_init(memory, GST_MEMORY_FLAG_NOT_MAPPABLE, allocator, nullptr, size, 0, 0, size);
+  return memory;
+}
+void secure_free(GstAllocator*, GstMemory* memory) { g_free(memory); }
+gpointer secure_map(GstMemory*, gsize, GstMapFlags) { return nullptr; }
+void secure_unmap(GstMemory*) {}
+
+void secure_class_init(gpointer klass, gpointer) {
+  static_cast<GstAllocatorClass*>(klass)->alloc = secure_alloc;
+  static_cast<GstAllocatorClass*>(klass)->free = secure_free;
+}
+void secure_init(GTypeInstance* instance, gpointer) {
+  auto* allocator = reinterpret_cast<GstAllocator*>(instance);
+  allocator->mem_map = secure_map;
+  allocator->mem_unmap = secure_unmap;
+}
+
+Handle<GstAllocator> secure_allocator(const char* mem_type) {
+  static const GType type = [] {
+    GTypeInfo info{};
+    info.class_size = sizeof(GstAllocatorClass);
+    info.class_init = secure_class_init;
+    info.instance_size = sizeof(GstAllocator);
+    info.instance_init = secure_init;
+    return g_type_register_static(GST_TYPE_ALLOCATOR, "TestSecureAllocator", &info, {});
+  }();
+  auto* made = static_cast<GstAllocator*>(g_object_new(type, nullptr));
+  made->mem_type = mem_type;
+  gst_object_ref_sink(made);
+  return Handle<GstAllocator>(made);
+}
+
+TEST(Unreadable, MemoryThatCannotBeMappedIsOneError) {
+  for (const std::string& launch :
+       {Harness::clinfer_launch(), std::string("cloverlay"), std::string("clcrop"),
+        std::string("clpublish file-path=/dev/null ! cloverlay")})
+    for (const char* mem_type : {"Secure", static_cast<const char*>(nullptr)}) {
+      const Handle<GstAllocator> allocator = secure_allocator(mem_type);
+      Harness harness(launch);
+      harness.set_caps("RGB", 64, 48);
+      const auto push = [&](bool secure, int number) {
+        GstBuffer* buffer =
+            frame_of(harness.info(), kGreen, static_cast<GstClockTime>(number) * 40 * GST_MSECOND);
+        if (secure)
+          gst_buffer_replace_all_memory(
+              buffer, gst_allocator_alloc(allocator.get(), gst_buffer_get_size(buffer), nullptr));
+        gst_buffer_add_video_region_of_interest_meta(buffer, "thing", 2, 2, 20, 20);
+        return gst_harness_push(harness.get(), buffer);
+      };
+      if (mem_type == nullptr) {  // a frame between others is lost alone
+        EXPECT_EQ(push(false, 0), GST_FLOW_OK) << launch;
+        EXPECT_EQ(push(true, 1), GST_FLOW_OK) << launch;
+        EXPECT_EQ(push(false, 2), GST_FLOW_OK) << launch;
+        EXPECT_EQ(warnings_on(harness.bus(), "cannot map (of no named type)"), 1u) << launch;
+        continue;
+      }
+      EXPECT_EQ(push(true, 0), GST_FLOW_ERROR) << launch;
+      EXPECT_NE(error_on(harness.get()->element, std::chrono::seconds(1))
+                    .find("frames lie in memory that the host cannot map (Secure)"),
+                std::string::npos)
+          << launch;
+      EXPECT_EQ(warnings_on(harness.bus(), "passed over"), 0u) << launch;
+    }
+}
+
 TEST(Unreadable, AStreamOfThemIsAnError) {
   Harness harness;
   harness.set_caps("RGB", 64, 48);

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "gst/infer/fair_share.h"
+#include "kernels/base/leaving.h"
 #include "kernels/base/no_answer.h"
 #include "kernels/base/threads.h"
 
@@ -220,6 +221,7 @@ class Batcher {
     Clock::time_point quiet_at = Clock::time_point::max();
     size_t request = 0;
     Clock::time_point launched_at;
+    std::optional<ExitWaits> exit_waits;  // from being filled until the results are taken
   };
   struct Entry {
     const Stream* stream = nullptr;
@@ -399,7 +401,12 @@ class Batcher {
     lock.unlock();
     std::exception_ptr failure;
     bool any = false;
-    for (size_t image = 0; image < batch.entries.size(); ++image) {
+    try {
+      batch.exit_waits.emplace(ExitWaits::Until::answered);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    for (size_t image = 0; image < batch.entries.size() && !failure; ++image) {
       try {
         batch.entries[image]->fill(request, image);
         any = true;
@@ -584,6 +591,7 @@ class Batcher {
       if (entry->blocking) --blocking_;
     }
     batch.state = State::done;
+    batch.exit_waits.reset();
     return std::exchange(batch.entries, {});
   }
 

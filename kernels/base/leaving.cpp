@@ -87,7 +87,7 @@ ExitWaits::ExitWaits(Until until) : process_(&Process::instance()), until_(until
     ++process_->to_the_end;
   } else {
     ++process_->works;
-    ++works_here;
+    if (until_ == Until::seconds) ++works_here;
   }
 }
 
@@ -97,7 +97,7 @@ ExitWaits::~ExitWaits() {
     --process_->to_the_end;
   } else {
     --process_->works;
-    --works_here;
+    if (until_ == Until::seconds) --works_here;
   }
   process_->changed.notify_all();
 }

@@ -11,10 +11,12 @@ bool is_leaving();
 
 // The end of the process waits while this lives: some seconds, or `to_the_end` for what must not be cut off, as a
 // driver that compiles. Work looks at is_leaving() meanwhile. Once the process ends, the constructor throws
-// Error{cancelled} on all threads but the one that ends it. May be nested; is made and destroyed on any thread.
+// Error{cancelled} on all threads but the one that ends it. May be nested. With `seconds` it belongs to the thread that
+// made it, which may end the process meanwhile; `answered` is the same for what passes from thread to thread, as an
+// inference in flight.
 class ExitWaits {
  public:
-  enum class Until { seconds, to_the_end };
+  enum class Until { seconds, answered, to_the_end };
   explicit ExitWaits(Until until = Until::seconds);
   ~ExitWaits();
   ExitWaits(const ExitWaits&) = delete;

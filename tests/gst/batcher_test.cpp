@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <array>
 #include <barrier>
+#include <cstdio>
+#include <cstdlib>
 #include <deque>
 #include <stdexcept>
 #include <string>
@@ -539,6 +541,33 @@ TEST(Batcher, EndsSoonWhateverTheDeviceDoes) {
     EXPECT_LT(std::chrono::steady_clock::now() - begin, 50s);
     EXPECT_EQ(memory.use_count(), 3);  // the device has them still
   }
+}
+
+// Drivers' handlers run at the end of the process: what is in flight is taken before, and nothing is begun.
+TEST(Batcher, TheEndOfTheProcessWaitsForWhatIsInFlight) {
+  EXPECT_EXIT(
+      {
+        auto batcher = make(1, 1, 200ms);
+        TestBatcher::Stream stream;
+        static std::optional<int> taken;
+        static std::string why;
+        std::thread waiter([&] {
+          taken = batcher->submit(stream, number(7), kNotAtAll).wait();
+          try {
+            batcher->submit(stream, number(8), kNotAtAll).wait();
+          } catch (const std::exception& error) {
+            why = error.what();
+          }
+        });
+        waiter.detach();
+        std::atexit([] {
+          for (int i = 0; i < 500 && why.empty(); ++i) std::this_thread::sleep_for(10ms);
+          std::fprintf(stderr, "taken: %d, then: %s\n", taken.value_or(0), why.c_str());
+        });
+        std::this_thread::sleep_for(50ms);
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0), "taken: 1007, then: the process ends");
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // The order of PoCL's own choice is that of its pocl_cache.c, versions 1 to 6.
 #include "engine/ocl/pocl_cache.h"
 
+#include <sys/resource.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -27,6 +29,28 @@ std::string own_choice() {
   return home ? std::string(home) + "/.cache/pocl/kcache" : "/tmp/pocl/kcache";
 }
 
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr uint64_t kLeastRoom = 32 * kMiB;    // what networks of some hundred kernels take
+constexpr uint64_t kLargestFile = 16 * kMiB;  // PoCL's files are smaller
+
+std::string no_room_in(const std::string& folder, uint64_t least) {
+  struct statvfs system {};
+  if (statvfs(folder.c_str(), &system) != 0) return "";
+  const uint64_t room = uint64_t{system.f_bavail} * system.f_frsize;
+  const bool lacks_files = system.f_files != 0 && system.f_favail == 0;
+  if (room >= least && !lacks_files) return "";
+  return "the file system of " + folder + " has " +
+         (lacks_files ? "no file" : std::to_string(room / kMiB) + " MiB") + " left";
+}
+
+// Says that no file may be as large as PoCL's are, whatever the folder; "" where it may.
+std::string no_large_files() {
+  rlimit most{};
+  if (getrlimit(RLIMIT_FSIZE, &most) != 0 || most.rlim_cur >= kLargestFile) return "";
+  return "no file may be larger than " + std::to_string(most.rlim_cur) +
+         " bytes (ulimit -f, RLIMIT_FSIZE)";
+}
+
 // Says why a folder cannot be PoCL's; makes it where it is not there, as PoCL would. Code from it
 // is loaded into this process, so nobody else may be able to change it, and the system has to allow
 // to run it.
@@ -38,8 +62,10 @@ std::string problem_of(const std::string& folder, bool named_by_user) {
   }
   if (access(folder.c_str(), W_OK | X_OK) != 0)
     return folder + " cannot be written: " + system_reason(errno);
-  const std::string others = named_by_user ? "" : who_else_writes(folder);
-  return others.empty() ? no_execution_in(folder) : others;
+  if (std::string others = named_by_user ? "" : who_else_writes(folder); !others.empty())
+    return others;
+  if (std::string why = no_execution_in(folder); !why.empty()) return why;
+  return no_room_in(folder, kLeastRoom);
 }
 
 // Makes a folder for the life of this process and its compilers.
@@ -47,7 +73,9 @@ std::string provide_unguessable(const std::vector<std::string>& parents) {
   static std::string folder;
   std::vector<std::string> fitting;
   for (const std::string& parent : parents)
-    if (!parent.empty() && no_execution_in(parent).empty()) fitting.push_back(parent);
+    if (!parent.empty() && no_execution_in(parent).empty() &&
+        no_room_in(parent, kLeastRoom).empty())
+      fitting.push_back(parent);
   folder = make_unguessable_folder(fitting);
   if (folder.empty()) return "";
   static const pid_t owner = getpid();
@@ -61,6 +89,8 @@ std::string provide_unguessable(const std::vector<std::string>& parents) {
 }  // namespace
 
 PoclCache provide_pocl_cache(const std::string& preferred) {
+  if (const std::string limit = no_large_files(); !limit.empty())
+    return {"PoCL cannot write what it compiles, because " + limit, false};
   const std::string problem = problem_of(own_choice(), !variable("POCL_CACHE_DIR").empty());
   if (problem.empty()) return {};
   const auto use = [&](const std::string& folder) {
@@ -83,5 +113,7 @@ PoclCache provide_pocl_cache(const std::string& preferred) {
               "; name one in POCL_CACHE_DIR that can be written and from which code may be run",
           false};
 }
+
+std::string full_pocl_cache() { return no_room_in(own_choice(), kMiB); }
 
 }  // namespace clinfer::ocl

@@ -15,6 +15,7 @@
 
 #include "engine/ocl/build_log.h"
 #include "engine/ocl/compiling.h"
+#include "engine/ocl/pocl_cache.h"
 #include "kernels/base/files.h"
 #include "kernels/base/leaving.h"
 #include "kernels/base/log.h"
@@ -155,6 +156,10 @@ class Builder {
             context_.device.info.name + " failed " + (own ? place_in_files(why, source) : why);
     if (own && why.find("CL_INVALID_KERNEL_NAME") != why.npos)
       text += "; its sources have no kernel of that name (entry)";
+    if (context_.traits.vendor == Vendor::pocl)
+      if (const std::string full = full_pocl_cache(); !full.empty())
+        text +=
+            "; " + full + ", where PoCL puts what it compiles: POCL_CACHE_DIR names another folder";
     throw Error(ErrorCode::device_failed, text, place);
   }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -85,6 +86,27 @@ TEST_F(PoclCacheOf, AHomeThatExecutesNothingIsNotUsed) {
   EXPECT_TRUE(got.starts_with(tmp_ + "/clinfer-12346/pocl|")) << got;
   EXPECT_TRUE(says(got, "is mounted noexec"));
   umount2(home_.c_str(), MNT_DETACH);
+}
+
+TEST_F(PoclCacheOf, AHomeThatIsFullIsNotUsed) {
+  if (mount("none", home_.c_str(), "tmpfs", 0, "size=1m") != 0)
+    GTEST_SKIP() << "nothing can be mounted here";
+  ASSERT_EQ(chown(home_.c_str(), kVictim, kVictim), 0);
+  const std::string got = provided(kVictim, home_, tmp_, home_ + "/cache");
+  EXPECT_TRUE(got.starts_with(tmp_ + "/clinfer-12346/pocl|")) << got;
+  EXPECT_TRUE(says(got, "MiB left; POCL_CACHE_DIR names another folder"));
+  umount2(home_.c_str(), MNT_DETACH);
+}
+
+TEST_F(PoclCacheOf, FilesMustBeAllowedToBeLarge) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small{4096, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const std::string got = provided(kVictim, home_, tmp_);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_TRUE(says(got, "no file may be larger than 4096 bytes (ulimit -f, RLIMIT_FSIZE)"));
+  EXPECT_TRUE(got.ends_with("|not usable")) << got;
 }
 
 }  // namespace

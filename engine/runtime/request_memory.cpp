@@ -9,4 +9,10 @@ RequestMemory::RequestMemory(const DeviceNetwork& network, size_t bytes)
                                                   CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes)}
               : make_memory(network, bytes)) {}
 
+RequestMemory::~RequestMemory() {
+  for (auto& [plan, steps] : kernels)
+    for (; !steps.empty(); steps.pop_back())
+      while (!steps.back().empty()) steps.back().pop_back();
+}
+
 }  // namespace clinfer

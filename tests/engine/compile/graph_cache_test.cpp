@@ -9,6 +9,7 @@
 #include <random>
 
 #include "engine/ir/ir_reader.h"
+#include "engine/ir/model_file.h"
 #include "engine/runtime/model.h"
 #include "tests/engine/loop_model.h"
 #include "tests/engine/pass_counter.h"

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "gst/base/log.h"
+#include "gst/infer/motion_gate.h"
 #include "gst/meta/follow.h"
 #include "gst/meta/meta.h"
 #include "kernels/base/no_answer.h"
@@ -88,6 +89,7 @@ std::optional<Delivery::Finished> Delivery::wait_for(Job& job, uint64_t generati
     } catch (const std::exception& error) {
       if (goes_on_without(job, error)) {
         job.outcome = Outcome::skipped;
+        shared_.renewed = true;
         finished.clear();
         break;
       }
@@ -125,9 +127,9 @@ void Delivery::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
     decode(*job, result, finished);
     repeat_results(*job, result);
   }
+  hold_results(result, *job);
   const std::vector<Rect> new_regions =
       job->rules->has_regions() ? job->rules->parts(result.visible) : std::vector<Rect>();
-  hold_results(result, new_regions.empty() ? job->hold_results : 0);
   const bool timed = !finished.empty();
   if (timed) unanswered_ = false;
   const double queued = timed ? milliseconds_between(job->arrived, finished[0].first->begun) : 0;
@@ -151,6 +153,7 @@ void Delivery::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
       gst_element_post_message(self_, gst_message_new_latency(GST_OBJECT(self_)));
   }
   if (outcome == Outcome::late) shared_.statistics.count_late();
+  if (outcome == Outcome::held) shared_.statistics.count_still();
   shared_.statistics.count_out(outcome == Outcome::run);
   GST_LOG_OBJECT(self_, "frame out: %" GST_TIME_FORMAT ", %s",
                  GST_TIME_ARGS(GST_BUFFER_PTS(buffer.get())), name_of(outcome).data());
@@ -249,20 +252,45 @@ bool Delivery::goes_on_without(const Job& job, const std::exception& error) {
   return true;
 }
 
-// Remembers the results of an inferred frame, and repeats them on frames without inference as often
-// as hold-results says. Results on regions are not repeated: the regions of another frame differ.
-void Delivery::hold_results(FrameResult& result, unsigned most) {
-  if (most == 0) {
-    held_.reset();
-  } else if (result.outcome == Outcome::run) {
-    held_ = {result, most};
-    for (const PartResult& part : result.parts)
-      if (part.region) held_.reset();
-  } else if (held_ && held_->remaining != 0 && held_->result.model == result.model) {
+// Remembers the results of an inferred frame, and repeats them on frames without inference: on those on which nothing
+// has changed, and on others as often as hold-results says. Results on regions are repeated on the former only: the
+// regions of another frame differ.
+void Delivery::hold_results(FrameResult& result, const Job& job) {
+  if (result.outcome == Outcome::run) {
+    held_ = {result, {}, job.hold_results};
+    const auto keep_place = [&](const InferenceRegion& region) {
+      if (region.index) held_->regions.emplace(*region.index, region.rect);
+    };
+    for (const Job::Inference& inference : job.inferences) keep_place(inference.region);
+    for (const InferenceRegion& region : job.known_regions) keep_place(region);
+    if (!held_->regions.empty() || job.rules->has_regions()) held_->remaining = 0;
+  } else if (!held_ || held_->result.model != result.model) {
+    if (job.still) result.outcome = Outcome::skipped;
+  } else if (job.still) {
+    repeat_still(job, result);
+  } else if (held_->remaining != 0 && job.hold_results != 0) {
     --held_->remaining;
     result = held_->result;
     result.outcome = Outcome::held;
   }
+}
+
+// The last results, with those on regions where the regions are on this frame.
+void Delivery::repeat_still(const Job& job, FrameResult& result) {
+  result = held_->result;
+  result.outcome = Outcome::held;
+  if (held_->regions.empty()) return;
+  result.parts.clear();
+  for (const InferenceRegion& region : job.still_regions)
+    for (const PartResult& known : held_->result.parts) {
+      const auto place = known.region ? held_->regions.find(*known.region) : held_->regions.end();
+      if (place == held_->regions.end() || !are_alike(place->second, region.rect)) continue;
+      PartResult& part = result.parts.emplace_back(known);
+      part.region = region.index;
+      part.placement = moved(part.placement, place->second, region.rect);
+      part.held = true;
+      break;
+    }
 }
 
 void Delivery::forward_event(Handle<GstEvent> event) {

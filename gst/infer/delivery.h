@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,6 +34,7 @@ class Delivery {
   using Finished = std::vector<std::pair<Job::Inference*, std::vector<Tensor>>>;
   struct Held {
     FrameResult result;
+    std::map<size_t, Rect> regions;  // of the parts, by InferenceRegion::index
     unsigned remaining = 0;
   };
 
@@ -43,7 +45,8 @@ class Delivery {
   void decode(Job& job, FrameResult& result, const Finished& finished);
   void repeat_results(const Job& job, FrameResult& result);
   bool goes_on_without(const Job& job, const std::exception& error);
-  void hold_results(FrameResult& result, unsigned most);
+  void hold_results(FrameResult& result, const Job& job);
+  void repeat_still(const Job& job, FrameResult& result);
   void count_input(const Job& job);
   void push(Handle<GstBuffer> buffer, uint64_t generation);
   void forward_event(Handle<GstEvent> event);

@@ -46,7 +46,9 @@ void Element::fail(const Failure& failure) {
 
 void Element::set_property(guint id, const GValue* value) {
   const ElementProperty& property = property_of(element_properties(), id);
+  const std::shared_ptr<const Settings> before = settings();
   const std::shared_ptr<const Settings> wanted = shared_.settings.set(id, property, value);
+  if (!property.equal(*before, *wanted)) shared_.renewed = true;
   std::optional<Settings> in_force;
   {
     const ObjectLock lock(shared_.element);

@@ -16,6 +16,7 @@ void ElementShared::warn_of_copies(const std::string& why) {
 void ElementShared::restart() {
   statistics.clear();
   unreadable.clear();
+  renewed = true;
   live = asked_early = warned_of_copies_ = false;
   kind = nullptr;
 }

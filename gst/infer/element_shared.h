@@ -47,7 +47,8 @@ struct ElementShared {
   TrackResults track_results;               // for reclassify-interval
   std::atomic<bool> live{false};            // the source is
   std::atomic<unsigned> pending_starts{0};  // SEGMENT and STREAM_START events in the queue
-  std::atomic<bool> asked_early{false};     // upstream asked for memory before the device was known
+  std::atomic<bool> renewed{true};  // for inference-when=motion: earlier results no longer hold
+  std::atomic<bool> asked_early{false};  // upstream asked for memory before the device was known
   std::atomic<const MemoryKind*> kind{nullptr};  // of the caps; null: system memory or VA surfaces
 
  private:

@@ -43,16 +43,18 @@ std::string path_reason_of(const SharedModel& shared, const MemoryKind* kind, bo
 }  // namespace
 
 GstStructure* Element::stats() const {
-  static const char* const kStageNames[Statistics::kStages] = {"queue", "infer", "decode"};
+  static const char* const kStageNames[Statistics::kStages] = {"motion", "queue", "infer",
+                                                               "decode"};
   const Statistics::Snapshot snapshot = shared_.statistics.snapshot();
   Handle<GstStructure> owner(gst_structure_new(
       "clinfer-stats", "frames-in", G_TYPE_UINT64, snapshot.frames_in, "frames-out", G_TYPE_UINT64,
       snapshot.frames_out, "inferred", G_TYPE_UINT64, snapshot.inferred, "skipped", G_TYPE_UINT64,
-      snapshot.skipped, "late", G_TYPE_UINT64, snapshot.late, "dropped", G_TYPE_UINT64,
-      snapshot.dropped, "unreadable", G_TYPE_UINT64, shared_.unreadable.count(), "in-flight",
-      G_TYPE_UINT, static_cast<guint>(shared_.queue.in_flight()), "frames-per-second",
-      G_TYPE_DOUBLE, snapshot.frames_per_second, "sink-age-ms", G_TYPE_DOUBLE, snapshot.in_age,
-      "src-age-ms", G_TYPE_DOUBLE, snapshot.out_age, nullptr));
+      snapshot.skipped, "still", G_TYPE_UINT64, snapshot.still, "late", G_TYPE_UINT64,
+      snapshot.late, "dropped", G_TYPE_UINT64, snapshot.dropped, "unreadable", G_TYPE_UINT64,
+      shared_.unreadable.count(), "in-flight", G_TYPE_UINT,
+      static_cast<guint>(shared_.queue.in_flight()), "frames-per-second", G_TYPE_DOUBLE,
+      snapshot.frames_per_second, "sink-age-ms", G_TYPE_DOUBLE, snapshot.in_age, "src-age-ms",
+      G_TYPE_DOUBLE, snapshot.out_age, nullptr));
   GstStructure* const stats = owner.get();
   for (size_t stage = 0; stage < Statistics::kStages; ++stage) {
     const std::string name = kStageNames[stage];

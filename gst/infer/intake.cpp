@@ -47,6 +47,7 @@ void Intake::flush() {
   gst_segment_init(&segment_, GST_FORMAT_TIME);
   frame_number_ = 0;
   clip_.clear();
+  shared_.renewed = true;
   const std::lock_guard lock(mutex_);
   quality_.earliest = GST_CLOCK_TIME_NONE;
 }
@@ -174,6 +175,7 @@ GstFlowReturn Intake::chain(Handle<GstBuffer> buffer) {
   job->rules = shared_.settings.rules();
   job->hold_results = settings.hold_results;
   job->outcome = wanted_outcome(buffer.get(), settings);
+  if (is_still(*job, buffer.get(), settings)) job->outcome = Outcome::held;
   bool ends_clip = true;
   if (is_ready)
     readable =
@@ -208,6 +210,7 @@ GstFlowReturn Intake::chain(Handle<GstBuffer> buffer) {
     (droppable ? dropped : skipped) = true;
   }
   if (skipped) job->outcome = Outcome::skipped;
+  if (job->outcome == Outcome::run && !dropped) motion_.pass();
   const bool degraded = dropped || skipped || job->outcome == Outcome::late;
   {
     const std::lock_guard lock(mutex_);
@@ -250,6 +253,7 @@ bool Intake::set_caps(const GstEvent* event) {
   info_ = info;
   model_.follow_frame(info_);
   clip_.clear();
+  shared_.renewed = true;
   looked_at_rules_.reset();
   shared_.kind = is_dmabuf_caps(caps) ? &dmabuf_kind() : nullptr;
   if constexpr (kHaveCudaMemory) {
@@ -334,6 +338,7 @@ GstFlowReturn Intake::take_event(Handle<GstEvent> event) {
       break;
     case GST_EVENT_SEGMENT:
       at_end_ = false;
+      shared_.renewed = true;
       gst_event_copy_segment(event.get(), &segment_);
       [[fallthrough]];
     case GST_EVENT_STREAM_START: {

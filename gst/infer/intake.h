@@ -16,6 +16,7 @@
 #include "gst/infer/clip.h"
 #include "gst/infer/element_model.h"
 #include "gst/infer/element_shared.h"
+#include "gst/infer/motion_gate.h"
 #include "gst/infer/width_buckets.h"
 
 namespace clinfer {
@@ -68,6 +69,10 @@ class Intake {
   std::optional<std::chrono::nanoseconds> frame_interval() const;
   ModelBatcher::BatchWait batch_wait(const Settings& settings) const;
   bool add_to_clip(GstBuffer* buffer, const Session& session, const Settings& settings);
+  bool is_still(Job& job, GstBuffer* buffer, const Settings& settings);
+  std::vector<InferenceRegion> listed_regions(GstBuffer* buffer, const Rect& visible,
+                                              const Settings& settings,
+                                              const ObjectRules& rules) const;
   std::vector<InferenceRegion> regions_of(Job& job, const Settings& settings);
   bool submit(Job& job, const Settings& settings, bool waits);
   void flush_partial_batch();
@@ -96,6 +101,7 @@ class Intake {
   std::weak_ptr<const Session> classified_with_;        // what track_results say
   CudaCopier cuda_copier_;
   ModelBatcher::Stream stream_;
+  MotionGate motion_;
   Clip clip_;  // of a network that takes several frames
   WidthBuckets widths_;
 

@@ -83,16 +83,45 @@ ModelBatcher::BatchWait Intake::batch_wait(const Settings& settings) const {
   return {std::nullopt, kQuiet};
 }
 
+// The regions on a frame that inference-region=roi-list takes.
+std::vector<InferenceRegion> Intake::listed_regions(GstBuffer* buffer, const Rect& visible,
+                                                    const Settings& settings,
+                                                    const ObjectRules& rules) const {
+  std::vector<InferenceRegion> regions = regions_to_infer(buffer, visible, settings.object_class);
+  const double pixel_aspect =
+      static_cast<double>(GST_VIDEO_INFO_PAR_N(&info_)) / std::max(GST_VIDEO_INFO_PAR_D(&info_), 1);
+  for (InferenceRegion& region : regions)
+    region.rect = rules.around(region.rect, visible, pixel_aspect);
+  return regions;
+}
+
+// Whether the last results hold for this frame as well.
+bool Intake::is_still(Job& job, GstBuffer* buffer, const Settings& settings) {
+  if (settings.inference_when == InferenceWhen::always) return false;
+  const Job::Clock::time_point begun = Job::Clock::now();
+  MotionGate::Context context{job.rules, job.session, {}};
+  if (settings.inference_region == RegionChoice::roi_list) try {
+      const Rect visible =
+          visible_part(GST_VIDEO_INFO_WIDTH(&info_), GST_VIDEO_INFO_HEIGHT(&info_), buffer);
+      context.regions = listed_regions(buffer, visible, settings, *job.rules);
+    } catch (const UnreadableFrame&) {
+      shared_.renewed = true;
+    }
+  job.still_regions = context.regions;
+  job.still =
+      !motion_.opens(buffer, info_, settings, std::move(context), shared_.renewed.exchange(false));
+  shared_.statistics.add(
+      Statistics::kMotion,
+      std::chrono::duration<double, std::milli>(Job::Clock::now() - begun).count());
+  return job.still;
+}
+
 // The parts of the frame that are to be inferred; tracked objects that have a result go to the job.
 std::vector<InferenceRegion> Intake::regions_of(Job& job, const Settings& settings) {
   const Rect whole = job.input->region();
   std::vector<InferenceRegion> regions{{std::nullopt, whole, std::nullopt}};
   if (settings.inference_region == RegionChoice::roi_list) {
-    regions = regions_to_infer(job.buffer.get(), job.visible, settings.object_class);
-    const double pixel_aspect = static_cast<double>(GST_VIDEO_INFO_PAR_N(&info_)) /
-                                std::max(GST_VIDEO_INFO_PAR_D(&info_), 1);
-    for (InferenceRegion& region : regions)
-      region.rect = job.rules->around(region.rect, job.visible, pixel_aspect);
+    regions = listed_regions(job.buffer.get(), job.visible, settings, *job.rules);
   }
   if (settings.reclassify_interval != 1) {
     if (classified_with_.lock() != job.session) {

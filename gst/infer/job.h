@@ -36,6 +36,8 @@ struct Job {
   std::map<const CompiledModel*, std::shared_ptr<FrameInput>> inputs_of_widths;
   std::list<Inference> inferences;             // one for the whole frame, or one per region
   std::vector<InferenceRegion> known_regions;  // tracked objects that have a result already
+  bool still = false;                          // nothing has changed since the last inference
+  std::vector<InferenceRegion> still_regions;  // then: the regions, which were inferred before
   bool copied_on_device = false;               // `input` is a copy that never left the device
   // As the properties were when the frame came.
   DecodeSettings decode;

@@ -139,20 +139,8 @@ ObjectRules::ObjectRules(const Settings& settings) : classes_(parse_labels(setti
     throw Error{ErrorCode::bad_argument, "min-size=" + settings.min_size +
                                              " is above max-size=" + settings.max_size +
                                              ": no object would be kept; change one of them"};
-  if (!settings.regions.empty())
-    for (const std::string& part : split(settings.regions, ';')) {
-      if (part.empty()) continue;
-      const std::vector<std::string> numbers = split(part, ',');
-      std::vector<Extent> extents;
-      for (const std::string& number : numbers)
-        if (const auto extent = extent_in(number)) extents.push_back(*extent);
-      if (numbers.size() != 4 || extents.size() != 4 || extents[2].value <= 0 ||
-          extents[3].value <= 0)
-        refuse("regions", settings.regions,
-               "takes X,Y,WIDTH,HEIGHT;...: whole numbers are pixels, numbers with a point are "
-               "shares of the picture, as in 0.0,0.5,1.0,0.5");
-      regions_.push_back({extents[0], extents[1], extents[2], extents[3], part});
-    }
+  regions_ = areas_in("regions", settings.regions);
+  motion_regions_ = areas_in("motion-regions", settings.motion_regions);
   if (!settings.tiles.empty()) {
     const std::vector<std::string> parts = split(settings.tiles, ',');
     const std::vector<std::string> counts = split(parts[0], 'x');
@@ -183,6 +171,25 @@ ObjectRules::ObjectRules(const Settings& settings) : classes_(parse_labels(setti
                 "regions, tiles and inference-region=roi-list exclude each other: set one of them"};
 }
 
+std::vector<ObjectRules::Area> ObjectRules::areas_in(const char* property,
+                                                     const std::string& text) {
+  std::vector<Area> areas;
+  for (const std::string& part : split(text, ';')) {
+    if (part.empty()) continue;
+    const std::vector<std::string> numbers = split(part, ',');
+    std::vector<Extent> extents;
+    for (const std::string& number : numbers)
+      if (const auto extent = extent_in(number)) extents.push_back(*extent);
+    if (numbers.size() != 4 || extents.size() != 4 || extents[2].value <= 0 ||
+        extents[3].value <= 0)
+      refuse(property, text,
+             "takes X,Y,WIDTH,HEIGHT;...: whole numbers are pixels, numbers with a point are "
+             "shares of the picture, as in 0.0,0.5,1.0,0.5");
+    areas.push_back({extents[0], extents[1], extents[2], extents[3], part});
+  }
+  return areas;
+}
+
 std::optional<Rect> ObjectRules::rect_of(const Area& area, const Rect& visible) {
   return within(area.x.pixels(visible.width), area.y.pixels(visible.height),
                 area.width.pixels(visible.width), area.height.pixels(visible.height), visible);
@@ -190,9 +197,17 @@ std::optional<Rect> ObjectRules::rect_of(const Area& area, const Rect& visible) 
 
 std::vector<std::string> ObjectRules::regions_outside(const Rect& visible) const {
   std::vector<std::string> outside;
-  for (const Area& area : regions_)
-    if (!rect_of(area, visible)) outside.push_back(area.text);
+  for (const std::vector<Area>* areas : {&regions_, &motion_regions_})
+    for (const Area& area : *areas)
+      if (!rect_of(area, visible)) outside.push_back(area.text);
   return outside;
+}
+
+std::vector<Rect> ObjectRules::motion_regions(const Rect& visible) const {
+  std::vector<Rect> regions;
+  for (const Area& area : motion_regions_)
+    regions.push_back(rect_of(area, visible).value_or(Rect{}));
+  return regions;
 }
 
 Rect ObjectRules::around(const Rect& region, const Rect& visible, double pixel_aspect) const {

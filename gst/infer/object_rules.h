@@ -13,8 +13,8 @@
 
 namespace clinfer {
 
-// Parsed from the properties classes, thresholds, min-size, max-size, regions, tiles, region-margin and
-// region-shape. Immutable.
+// Parsed from the properties classes, thresholds, min-size, max-size, regions, tiles, region-margin,
+// region-shape and motion-regions. Immutable.
 class ObjectRules {
  public:
   ObjectRules() = default;  // every object, the whole frame
@@ -27,6 +27,8 @@ class ObjectRules {
   bool has_regions() const { return !regions_.empty(); }
   // The regions that lie outside of the picture, as they were written.
   std::vector<std::string> regions_outside(const Rect& visible) const;
+  // Where motion counts, in pixels of the frame. Empty: everywhere.
+  std::vector<Rect> motion_regions(const Rect& visible) const;
   bool has_tiles() const { return tiles_.has_value(); }
   // The part of the picture that the network gets for a region: with its margin and in the wanted shape, as far as
   // it lies in the picture. pixel_aspect: width of a pixel over its height.
@@ -52,6 +54,7 @@ class ObjectRules {
     int columns = 1, rows = 1;
     double overlap = 0.2;  // of a tile's size
   };
+  static std::vector<Area> areas_in(const char* property, const std::string& text);
   static std::optional<Rect> rect_of(const Area& area, const Rect& visible);
   bool is_wanted(const Detection& detection, const Placement& placement, const Rect& visible,
                  const std::vector<std::string>& labels, float threshold) const;
@@ -60,7 +63,7 @@ class ObjectRules {
   std::vector<std::string> classes_;
   std::map<std::string, double> thresholds_;
   std::optional<std::pair<Extent, Extent>> least_, most_;
-  std::vector<Area> regions_;
+  std::vector<Area> regions_, motion_regions_;
   std::optional<Tiles> tiles_;
   double margin_x_ = 0, margin_y_ = 0;  // shares of a region's width and height, on each side
   bool square_ = false;

@@ -96,9 +96,9 @@ ElementProperty post_process() {
 }
 
 constexpr char kStatsBlurb[] =
-    "Frames in, out, inferred, skipped, late (part of skipped), dropped, in flight, out per "
-    "second; "
-    "percentiles in milliseconds of queue (arrival to launch), infer and decode (until pushed); "
+    "Frames in, out, inferred, skipped, still and late (parts of skipped), dropped, in flight, out "
+    "per second; percentiles in milliseconds of motion (looking for changes), queue (arrival to "
+    "launch), infer and decode (until pushed); "
     "device, precision, streams, nireq, batch-size, priority, throttle, post-process, "
     "interpretation (what "
     "`clinfer heads` prints); path "
@@ -331,6 +331,29 @@ const std::vector<ElementProperty>& element_properties() {
       number<&S::inference_interval>("inference-interval", "Inference interval",
                                      "Run the network on every Nth frame", 1, G_MAXUINT,
                                      kControllable),
+      choice<&S::inference_when>(
+          "inference-when", "Inference when",
+          "When the network runs; frames without it repeat the last results, marked as held",
+          "GstClinferInferenceWhen",
+          {{InferenceWhen::always, "On every frame, as inference-interval says", "always"},
+           {InferenceWhen::motion,
+            "When the picture, or motion-regions of it, has changed since the last inference",
+            "motion"}},
+          kPlaying),
+      number<&S::motion_threshold>(
+          "motion-threshold", "Motion threshold",
+          "With inference-when=motion: least change of brightness, of 255, at neighbouring places; "
+          "noise, flicker and rain raise it",
+          1, 255, kControllable),
+      rule(text<&S::motion_regions>(
+          "motion-regions", "Motion regions",
+          "With inference-when=motion: parts of the frame where changes count, X,Y,WIDTH,HEIGHT;"
+          "... as regions has them (unset: everywhere)",
+          kPlaying)),
+      number<&S::motion_hold>("motion-hold", "Motion hold",
+                              "With inference-when=motion: frames that are inferred after the last "
+                              "change",
+                              0, 100000, kControllable),
       row<&S::video_direction>(g_param_spec_enum(
           "video-direction", "Video direction",
           "How pictures are turned and mirrored for the network, so that it sees them upright; "

@@ -12,6 +12,7 @@ namespace clinfer {
 
 enum class RegionChoice { full_frame, roi_list };
 enum class RegionShape { as_is, square };
+enum class InferenceWhen { always, motion };
 enum class OverloadPolicy { block, skip_inference, drop };
 
 struct Settings : ModelOptions {
@@ -39,6 +40,10 @@ struct Settings : ModelOptions {
   unsigned max_detections = 0;
   bool attach_tensors = false;
   unsigned inference_interval = 1;
+  InferenceWhen inference_when = InferenceWhen::always;
+  double motion_threshold = 8;  // of 255
+  std::string motion_regions;   // parsed by ObjectRules
+  unsigned motion_hold = 2;     // frames
   unsigned clip_stride = 1;
   GstVideoOrientationMethod video_direction = GST_VIDEO_ORIENTATION_AUTO;
   RegionChoice inference_region = RegionChoice::full_frame;

@@ -95,6 +95,11 @@ void Statistics::count_late() {
   ++counts_.late;
 }
 
+void Statistics::count_still() {
+  const std::lock_guard lock(mutex_);
+  ++counts_.still;
+}
+
 void Statistics::count_dropped() {
   const std::lock_guard lock(mutex_);
   ++counts_.dropped;

@@ -33,7 +33,7 @@ class SampleWindow {
 
 class Statistics {
  public:
-  enum Stage { kQueue, kInfer, kDecode, kStages };
+  enum Stage { kMotion, kQueue, kInfer, kDecode, kStages };
 
   // Inferences that a device has finished since watch().
   struct Device {
@@ -43,7 +43,8 @@ class Statistics {
 
   struct Snapshot {
     uint64_t frames_in = 0, frames_out = 0, inferred = 0, skipped = 0, late = 0, dropped = 0;
-    uint64_t zero_copy = 0;        // inferred from a surface where it lay
+    uint64_t still = 0;      // not inferred because nothing had changed; counted as skipped as well
+    uint64_t zero_copy = 0;  // inferred from a surface where it lay
     uint64_t device_copies = 0;    // inferred from a copy that the device made of its own memory
     uint64_t fetched = 0;          // by the device from frame memory, which saves one copy
     double frames_per_second = 0;  // out, from the first to the last; 0 before the second
@@ -65,6 +66,7 @@ class Statistics {
   void count_device_copy();
   void count_fetched();
   void count_late();  // not inferred because the sink was behind; counted as skipped as well
+  void count_still();
   void count_dropped();
   void add(Stage stage, double milliseconds);
   // Counts the inferences of these devices from now on, if it does not yet.

@@ -4,9 +4,7 @@
 #include <algorithm>
 
 namespace clinfer {
-namespace {
 
-// The placement that the network's pixels have when the region is `to` instead of `from`.
 Placement moved(Placement placement, const Rect& from, const Rect& to) {
   const auto ratio = [](int a, int b) {
     return b > 0 ? static_cast<float>(a) / static_cast<float>(b) : 1;
@@ -21,8 +19,6 @@ Placement moved(Placement placement, const Rect& from, const Rect& to) {
   placement.y_scale *= y;
   return placement;
 }
-
-}  // namespace
 
 void TrackResults::next_frame() {
   const std::lock_guard lock(mutex_);

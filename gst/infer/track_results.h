@@ -10,6 +10,9 @@
 
 namespace clinfer {
 
+// The placement that the network's pixels have when the region is `to` instead of `from`.
+Placement moved(Placement placement, const Rect& from, const Rect& to);
+
 // Frames are taken by the streaming thread and given back, in the same order, by the source pad's
 // task.
 class TrackResults {

@@ -6,6 +6,7 @@ namespace {
 
 void add_pad_template(GstElementClass* element, const char* name, GstPadDirection direction,
                       const char* caps_text) {
+  if (caps_text == nullptr) return;
   const Handle<GstCaps> caps(gst_caps_from_string(caps_text));
   gst_element_class_add_pad_template(
       element, gst_pad_template_new(name, direction, GST_PAD_ALWAYS, caps.get()));

@@ -28,12 +28,12 @@ struct ElementDescription {
   const char* category;  // as GStreamer's other elements state it: "Filter/Analyzer/Video"
   const char* text;
   const char* page;  // URI of its documentation: CLINFER_DOCS "tracking.md"
-  const char* sink_caps = kAnyVideo;
+  const char* sink_caps = kAnyVideo;  // null: there is no such pad
   const char* src_caps = kAnyVideo;
 };
 
 // Sets the metadata, which must live as long as the process, and the templates of the pads `sink` and
-// `src`.
+// `src`, as far as there are any.
 void describe_element(GstElementClass* element, const ElementDescription& description);
 
 // A pad made from the template of that name. The caller adds it to the element.

@@ -60,6 +60,7 @@ LIBRARIES = {
     r"(google/protobuf|onnx\.pb)": ["engine/onnx/", "tests/"],
     r"CL/": ["engine/measure/", "engine/ocl/", "engine/opencl.h", "engine/runtime/", "pipelines/examples/", "tests/"],
     r"yaml-cpp/": ["*engine/heads/"],
+    r"libsoup/": ["gst/metrics/"],
     r"json-glib/": ["*tuning/", "*engine/heads/", "*gst/", "*tests/"],
     r"(gst/|glib|gio/|gmodule|gobject/|cairo|pango|va/)": ["gst/", "pipelines/examples/", "tests/gst/", "tests/rig/"],
     r"(gtest|gmock)/": ["tests/"],

@@ -1,0 +1,280 @@
+// Statistics as text for Prometheus.
+#include "gst/metrics/exposition.h"
+
+#include <dirent.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <fstream>
+#include <functional>
+#include <string_view>
+
+#include "gst/base/handle.h"
+
+namespace clinfer {
+namespace {
+
+// A field of a structure of statistics, as a metric.
+struct Field {
+  const char* structure;
+  const char* field;
+  const char* metric;
+  const char* type;
+  const char* help;
+  double scale = 1;
+  const char* label = nullptr;  // a further one, with its value
+  const char* value = nullptr;
+};
+
+constexpr char kStageHelp[] = "Time that recent frames spent in a stage, by quantile.";
+constexpr char kAgeHelp[] = "Time since the last frame came in (sink) or went out (src).";
+
+constexpr Field kFields[] = {
+    {"clinfer-stats", "frames-in", "clinfer_frames_in_total", "counter", "Frames that came in."},
+    {"clinfer-stats", "frames-out", "clinfer_frames_out_total", "counter", "Frames that went out."},
+    {"clinfer-stats", "inferred", "clinfer_frames_inferred_total", "counter",
+     "Frames that the network got."},
+    {"clinfer-stats", "skipped", "clinfer_frames_skipped_total", "counter",
+     "Frames that went out without inference, for whatever reason."},
+    {"clinfer-stats", "still", "clinfer_frames_still_total", "counter",
+     "Skipped frames on which nothing had changed."},
+    {"clinfer-stats", "late", "clinfer_frames_late_total", "counter",
+     "Skipped frames that would have reached the sink too late."},
+    {"clinfer-stats", "dropped", "clinfer_frames_dropped_total", "counter",
+     "Frames that the element dropped."},
+    {"clinfer-stats", "unreadable", "clinfer_frames_unreadable_total", "counter",
+     "Frames whose memory did not fit their format."},
+    {"clinfer-stats", "in-flight", "clinfer_frames_in_flight", "gauge", "Frames in the element."},
+    {"clinfer-stats", "frames-per-second", "clinfer_frames_per_second", "gauge",
+     "Frames out a second, since the first."},
+    {"clinfer-stats", "sink-age-ms", "clinfer_last_frame_age_seconds", "gauge", kAgeHelp, 1e-3,
+     "pad", "sink"},
+    {"clinfer-stats", "src-age-ms", "clinfer_last_frame_age_seconds", "gauge", kAgeHelp, 1e-3,
+     "pad", "src"},
+    {"clinfer-stats", "batches", "clinfer_batches_total", "counter",
+     "Inferences of the model, by all elements that share it."},
+    {"clinfer-stats", "images", "clinfer_images_total", "counter", "Pictures in these inferences."},
+    {"clinfer-stats", "contradictions", "clinfer_contradictions_total", "counter",
+     "Outputs that contradicted how they are read."},
+    {"clinfer-stats", "load-ms", "clinfer_model_load_seconds", "gauge",
+     "Time that loading the model took.", 1e-3},
+    {"clpublish-stats", "frames", "clinfer_published_frames_total", "counter",
+     "Frames whose results clpublish wrote or queued."},
+    {"clpublish-stats", "sent", "clinfer_messages_sent_total", "counter",
+     "Messages that the broker confirmed."},
+    {"clpublish-stats", "queued", "clinfer_messages_queued", "gauge",
+     "Messages that wait for the broker."},
+    {"clpublish-stats", "dropped", "clinfer_messages_dropped_total", "counter",
+     "Messages that clpublish dropped."},
+    {"clpublish-stats", "connection-losses", "clinfer_connection_losses_total", "counter",
+     "Times that the broker was lost."},
+    {"cltrack-stats", "tracks", "clinfer_tracks", "gauge", "Objects that cltrack follows."},
+    {"cltrack-stats", "ids", "clinfer_track_ids_total", "counter", "Ids that cltrack has given."},
+};
+
+// A field of any numeric type; nothing where it is absent.
+bool number_of(const GstStructure* structure, const char* field, double& number) {
+  const GValue* value = gst_structure_get_value(structure, field);
+  if (value == nullptr) return false;
+  GValue converted = G_VALUE_INIT;
+  g_value_init(&converted, G_TYPE_DOUBLE);
+  const bool done = g_value_transform(value, &converted);
+  if (done) number = g_value_get_double(&converted);
+  g_value_unset(&converted);
+  return done;
+}
+
+std::string text_of(const GstStructure* structure, const char* field) {
+  const char* text = gst_structure_get_string(structure, field);
+  return text != nullptr ? text : "";
+}
+
+std::string name_of(gpointer object) {
+  gchar* name = gst_object_get_name(GST_OBJECT(object));
+  std::string text = name != nullptr ? name : "";
+  g_free(name);
+  return text;
+}
+
+// Calls `visit` for each value of an iterator; anew from the start where the bin changes meanwhile, which the values
+// that were seen already are not repeated for.
+void for_each(GstIterator* iterator, const std::function<void(gpointer)>& visit) {
+  std::vector<Handle<GstElement>> seen;
+  GValue value = G_VALUE_INIT;
+  for (bool goes_on = true; goes_on;) switch (gst_iterator_next(iterator, &value)) {
+      case GST_ITERATOR_OK:
+        seen.emplace_back(GST_ELEMENT(g_value_dup_object(&value)));
+        g_value_reset(&value);
+        break;
+      case GST_ITERATOR_RESYNC:
+        seen.clear();
+        gst_iterator_resync(iterator);
+        break;
+      default:
+        goes_on = false;
+    }
+  g_value_unset(&value);
+  gst_iterator_free(iterator);
+  for (const Handle<GstElement>& element : seen) visit(element.get());
+}
+
+// A sink pad of an element; null where it has none.
+GstPad* first_sink_pad(GstElement* element) {
+  GstPad* pad = nullptr;
+  const GstElement* const locked = element;
+  GST_OBJECT_LOCK(locked);
+  if (element->sinkpads != nullptr) pad = GST_PAD(gst_object_ref(element->sinkpads->data));
+  GST_OBJECT_UNLOCK(locked);
+  return pad;
+}
+
+std::string escaped(const std::string& value) {
+  std::string text;
+  for (const char c : value) {
+    if (c == '\\' || c == '"') text += '\\';
+    text += c == '\n' ? std::string("\\n") : std::string(1, c);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string camera_of(GstElement* element) {
+  // Pipelines have no cycles of pads; the limit is for those that are being relinked.
+  constexpr int kMost = 1000;
+  Handle<GstElement> at(GST_ELEMENT(gst_object_ref(element)));
+  for (int i = 0; i < kMost; ++i) {
+    const Handle<GstPad> sink(first_sink_pad(at.get()));
+    if (sink == nullptr) return i == 0 ? "" : name_of(at.get());
+    const Handle<GstPad> peer(gst_pad_get_peer(sink.get()));
+    if (peer == nullptr) return "";
+    Handle<GstObject> parent(gst_pad_get_parent(peer.get()));
+    // The peer of the first pad in a bin is inside the bin's own pad.
+    while (parent != nullptr && GST_IS_PAD(parent.get())) {
+      const Handle<GstPad> outside(gst_pad_get_peer(GST_PAD(parent.get())));
+      parent = Handle<GstObject>(outside != nullptr ? gst_pad_get_parent(outside.get()) : nullptr);
+    }
+    if (parent == nullptr || !GST_IS_ELEMENT(parent.get())) return "";
+    at = Handle<GstElement>(GST_ELEMENT(parent.release()));
+  }
+  return "";
+}
+
+void Exposition::add(const std::string& name, const char* type, const char* help,
+                     const Labels& labels, double value) {
+  auto metric = std::find_if(metrics_.begin(), metrics_.end(),
+                             [&](const Metric& known) { return known.name == name; });
+  if (metric == metrics_.end()) metric = metrics_.insert(metric, {name, type, help, ""});
+  std::string& line = metric->samples;
+  line += name;
+  const char* separator = "{";
+  for (const auto& [label, text] : labels) {
+    line += separator + label + "=\"" + escaped(text) + "\"";
+    separator = ",";
+  }
+  if (!labels.empty()) line += "}";
+  char number[G_ASCII_DTOSTR_BUF_SIZE + 1] = " ";
+  g_ascii_dtostr(number + 1, G_ASCII_DTOSTR_BUF_SIZE, value);
+  line += std::string(number) + "\n";
+}
+
+void Exposition::add_stats(const GstStructure* stats, Labels labels) {
+  const std::string_view structure = gst_structure_get_name(stats);
+  if (const std::string model = text_of(stats, "model"); !model.empty())
+    labels.emplace_back("model", model);
+  for (const Field& field : kFields) {
+    double number = 0;
+    if (structure != field.structure || !number_of(stats, field.field, number)) continue;
+    Labels all = labels;
+    if (field.label != nullptr) all.emplace_back(field.label, field.value);
+    add(field.metric, field.type, field.help, all, number * field.scale);
+  }
+  if (structure != "clinfer-stats") return;
+  for (const char* stage : {"motion", "queue", "infer", "decode"})
+    for (const auto& [percentile, quantile] :
+         {std::pair("p50", "0.5"), {"p95", "0.95"}, {"p99", "0.99"}}) {
+      double number = 0;
+      if (!number_of(stats, (std::string(stage) + "-" + percentile + "-ms").c_str(), number))
+        continue;
+      Labels all = labels;
+      all.emplace_back("stage", stage);
+      all.emplace_back("quantile", quantile);
+      add("clinfer_stage_seconds", "gauge", kStageHelp, all, number / 1e3);
+    }
+  if (gst_structure_has_field(stats, "model")) {
+    Labels all = labels;
+    for (const char* field : {"device", "precision", "tier", "path", "launch"})
+      all.emplace_back(field, text_of(stats, field));
+    add("clinfer_model_info", "gauge", "What runs the model: always 1.", all, 1);
+  }
+  const GValue* devices = gst_structure_get_value(stats, "devices");
+  for (guint i = 0; devices != nullptr && i < gst_value_list_get_size(devices); ++i) {
+    const auto* device =
+        static_cast<const GstStructure*>(g_value_get_boxed(gst_value_list_get_value(devices, i)));
+    double inferences = 0;
+    if (!number_of(device, "inferences", inferences)) continue;
+    Labels all = labels;
+    all.emplace_back("device", text_of(device, "id"));
+    add("clinfer_device_inferences_total", "counter", "Inferences by the device that ran them.",
+        all, inferences);
+  }
+}
+
+void Exposition::add_queue(GstElement* queue, const Labels& labels) {
+  guint buffers = 0;
+  guint64 time = 0;
+  g_object_get(queue, "current-level-buffers", &buffers, "current-level-time", &time, nullptr);
+  add("gstreamer_queue_buffers", "gauge", "Buffers in a queue.", labels, buffers);
+  add("gstreamer_queue_seconds", "gauge", "Time that the buffers in a queue play.", labels,
+      static_cast<double>(time) / 1e9);
+}
+
+void Exposition::add_pipeline(GstElement* pipeline) {
+  if (!GST_IS_BIN(pipeline)) return;
+  const std::string name = name_of(pipeline);
+  for_each(gst_bin_iterate_recurse(GST_BIN(pipeline)), [&](gpointer object) {
+    auto* element = GST_ELEMENT(object);
+    GstElementFactory* factory = gst_element_get_factory(element);
+    const std::string_view kind = factory != nullptr ? GST_OBJECT_NAME(factory) : "";
+    const bool is_queue = kind == "queue";
+    const GParamSpec* property = g_object_class_find_property(G_OBJECT_GET_CLASS(element), "stats");
+    if (!is_queue && (property == nullptr || property->value_type != GST_TYPE_STRUCTURE)) return;
+    const Labels labels{
+        {"pipeline", name}, {"element", name_of(element)}, {"camera", camera_of(element)}};
+    if (is_queue) return add_queue(element, labels);
+    GstStructure* stats = nullptr;
+    g_object_get(element, "stats", &stats, nullptr);
+    const Handle<GstStructure> owner(stats);
+    if (stats != nullptr) add_stats(stats, labels);
+  });
+}
+
+void Exposition::add_process() {
+  std::ifstream memory("/proc/self/statm");
+  double pages = 0;
+  if (memory >> pages >> pages)
+    add("process_resident_memory_bytes", "gauge", "Resident memory.", {},
+        pages * static_cast<double>(sysconf(_SC_PAGESIZE)));
+  timespec used{};
+  if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) == 0)
+    add("process_cpu_seconds_total", "counter", "CPU time, user and system.", {},
+        static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / 1e9);
+  if (DIR* folder = opendir("/proc/self/fd")) {
+    int entries = 0;
+    while (readdir(folder) != nullptr) ++entries;
+    closedir(folder);
+    add("process_open_fds", "gauge", "Open file descriptors.", {}, entries - 3);  // ., .., folder
+  }
+}
+
+std::string Exposition::text() const {
+  std::string text;
+  for (const Metric& metric : metrics_)
+    text += "# HELP " + metric.name + " " + metric.help + "\n# TYPE " + metric.name + " " +
+            metric.type + "\n" + metric.samples;
+  return text;
+}
+
+}  // namespace clinfer

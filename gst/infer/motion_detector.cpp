@@ -70,10 +70,18 @@ unsigned sum_of_eight(const uint8_t* bytes) {
   return static_cast<unsigned>(word + (word >> 32)) & 0xffff;
 }
 
+// The sum of four bytes.
+unsigned sum_of_four(const uint8_t* bytes) {
+  uint32_t word;
+  std::memcpy(&word, bytes, sizeof word);
+  word = (word & 0x00ff00ff) + ((word >> 8) & 0x00ff00ff);
+  return (word + (word >> 16)) & 0xffff;
+}
+
 // A power of two from 4 to 16, so that about `wanted` samples fit into `width` pixels.
 int pixels_for(int width, int wanted) {
   int pixels = 4;
-  while (pixels < 16 && width / pixels > wanted * 3 / 2) pixels *= 2;
+  while (pixels < 16 && width / pixels > wanted * 5 / 4) pixels *= 2;
   return pixels;
 }
 
@@ -139,9 +147,9 @@ void MotionDetector::sample(const Frame& frame, Samples& samples) const {
     const uint8_t* at = frame.planes[0] +
                         static_cast<std::ptrdiff_t>(visible_.y + y * step_) * frame.strides[0] +
                         visible_.x * layout.step + layout.offset;
-    if (layout.step == 1 && pixels_ >= 8) {
+    if (layout.step == 1) {
       for (int x = 0; x < columns_; ++x, at += pixels_) {
-        unsigned sum = sum_of_eight(at);
+        unsigned sum = pixels_ == 4 ? sum_of_four(at) : sum_of_eight(at);
         if (pixels_ == 16) sum += sum_of_eight(at + 8);
         *out++ = static_cast<int16_t>(sum * static_cast<unsigned>(scale));
       }
@@ -177,7 +185,7 @@ void MotionDetector::measure_noise() {
   // Of two samples, and of two frames of which the reference has less than one's noise.
   const double deviation = static_cast<double>(median) / 0.6745 / std::sqrt(2.0);
   const double wanted = kDeviations * deviation / kLevel;
-  noise_ = frames_ < 3 ? std::max(noise_, wanted) : noise_ + (wanted - noise_) / 8;
+  noise_ = frames_ < 3 ? std::max(noise_, wanted) : noise_ + (wanted - noise_) / 4;
 }
 
 // How much lighter or darker the picture is than the reference: one factor for all of it, and then a factor for each
@@ -188,7 +196,7 @@ void MotionDetector::match_light() {
   const auto factor_of = [&](int left, int right, int top, int bottom, int from, int most) {
     const auto limit = static_cast<int16_t>(most * kLevel);
     int changed = 0, all = 1;
-    for (int y = top; y < bottom; y += 3) {
+    for (int y = top; y < bottom; y += 4) {
       const int16_t* a = now.data() + y * columns_;
       const int16_t* b = reference_.data() + y * columns_;
       for (int x = left; x < right; ++x) {
@@ -303,7 +311,7 @@ bool MotionDetector::look(const Frame& frame, const Rect& visible) {
     take_as_reference();
     return true;
   }
-  measure_noise();
+  if (frames_ < 4 || frames_ % 4 == 0) measure_noise();
   match_light();
   find_changes(static_cast<int16_t>(threshold_in_force() * kLevel));
   const bool changed = judge();

@@ -20,7 +20,7 @@ namespace clinfer::ocl {
 
 namespace {
 
-constexpr std::string_view kProtocol = "clinfer compiler 4|";  // raised when messages change
+constexpr std::string_view kProtocol = "clinfer compiler 5|";  // raised when messages change
 constexpr uint64_t kMostItems = 4096;                          // launches, arguments
 
 // Calls `transfer` with the flags that it needs until all of `size` bytes went.
@@ -195,8 +195,9 @@ bool unpack(const std::string& message, CompileAnswer& answer) {
   answer.text = in.text();
   const std::string binary = in.text();
   answer.binary.assign(binary.begin(), binary.end());
-  return in.at_end() && (answer.outcome == CompileAnswer::Outcome::built ||
-                         answer.outcome == CompileAnswer::Outcome::refused);
+  using Outcome = CompileAnswer::Outcome;
+  return in.at_end() && (answer.outcome == Outcome::built || answer.outcome == Outcome::refused ||
+                         answer.outcome == Outcome::crashed);
 }
 
 }  // namespace clinfer::ocl

@@ -103,7 +103,7 @@ CompilerProcess::CompilerProcess(const std::string& program, const DeviceInfo& d
 
 CompilerProcess::~CompilerProcess() { end(kShortly); }
 
-int CompilerProcess::end(int most_ms) noexcept {
+std::optional<int> CompilerProcess::end(int most_ms) noexcept {
   if (socket_) shutdown(socket_.get(), SHUT_RDWR);  // it ends by itself
   int status = 0;
   if (process_ <= 0) return status;
@@ -117,7 +117,7 @@ int CompilerProcess::end(int most_ms) noexcept {
     status = 0;  // our own doing
   }
   process_ = -1;
-  return gone > 0 ? status : 0;
+  return gone > 0 ? std::optional(status) : std::nullopt;
 }
 
 namespace {
@@ -152,11 +152,13 @@ bool CompilerProcess::is_patient(short events) {
 }
 
 CompileAnswer CompilerProcess::what_ended_it() {
-  const int status = end(silent_ ? kShortly : kDying);
+  const std::optional<int> status = end(silent_ ? kShortly : kDying);
   if (silent_) return {Outcome::lost, "it does not answer", {}};
-  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
-    return {Outcome::lost, how_ended(status) + ", as the system does where memory is short", {}};
-  return {Outcome::crashed, how_ended(status), {}};
+  // One that crashes says so itself, in an answer.
+  if (!status) return {Outcome::lost, "it is gone", {}};
+  if (WIFSIGNALED(*status) && WTERMSIG(*status) == SIGKILL)
+    return {Outcome::lost, how_ended(*status) + ", as the system does where memory is short", {}};
+  return {Outcome::crashed, how_ended(*status), {}};
 }
 
 void CompilerProcess::wait_until_ready() {

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -67,8 +68,8 @@ class CompilerProcess {
 
  private:
   using Outcome = CompileAnswer::Outcome;
-  // Waits for the process to be gone, and kills it if it is not by then; its status, as waitpid() gives it.
-  int end(int most_ms) noexcept;
+  // Waits for the process to be gone, and kills it if it is not by then; its status, as waitpid() gives it; none where the application took it.
+  std::optional<int> end(int most_ms) noexcept;
   bool is_patient(short events);
   // Why the process, which is not there any more, did not answer.
   CompileAnswer what_ended_it();

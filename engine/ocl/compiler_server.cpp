@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <system_error>
@@ -195,6 +197,43 @@ void end_with_owner() {
   }
 }
 
+// A message that this process sends when it dies: an answer like any other. Its owner may never learn how it ended, as where
+// the application ignores SIGCHLD or takes the status of every child.
+struct LastWords {
+  int signal;  // 0: exit(), as LLVM ends where it cannot go on
+  std::string message;
+};
+std::array<LastWords, 5> last_words{
+    {{SIGSEGV, ""}, {SIGBUS, ""}, {SIGILL, ""}, {SIGABRT, ""}, {0, ""}}};
+
+void say_last_words(int signal) {
+  for (const LastWords& words : last_words)
+    if (words.signal == signal) send_message(kCompilerSocket, words.message);
+}
+
+void announce_death() {
+  // Another stack: the own one may have overflowed.
+  static std::array<char, 1 << 16> memory;
+  stack_t stack{};
+  stack.ss_sp = memory.data();
+  stack.ss_size = memory.size();
+  sigaltstack(&stack, nullptr);
+  struct sigaction action {};
+  action.sa_handler = say_last_words;
+  // Once, and then the system's own way: the instruction is repeated, abort() raises again.
+  action.sa_flags = static_cast<int>(SA_ONSTACK | SA_RESETHAND);
+  for (LastWords& words : last_words) {
+    const std::string how = words.signal == 0
+                                ? "exit()"
+                                : "signal " + std::to_string(words.signal) + ", " +
+                                      sigdescr_np(words.signal);
+    words.message =
+        pack(CompileAnswer{CompileAnswer::Outcome::crashed, "the compiler crashed: " + how, {}});
+    if (words.signal != 0) sigaction(words.signal, &action, nullptr);
+  }
+  std::atexit([] { say_last_words(0); });
+}
+
 }  // namespace
 
 cl::Program build_here(const Context& context, const CompileRequest& request) {
@@ -218,6 +257,7 @@ void serve_as_compiler(const std::string& device_id) {
   const cl::Context context(device.device);
   amx_problem();  // trials run kernels that use it
   if (!send_message(kCompilerSocket, answer_to(greeting, device.info))) return;
+  announce_death();
   std::string message;
   CompileRequest request;
   while (receive_message(kCompilerSocket, message) && unpack(message, request))

@@ -429,6 +429,26 @@ TEST(CompilerProcess, KilledOnesAreFollowedByFewerThenByNone) {
   EXPECT_NE(answer.text.find("signal 9"), std::string::npos) << answer.text;
 }
 
+// An application that ignores SIGCHLD, or that waits for all children, takes the status of ours.
+TEST(CompilerProcess, ACrashIsToldFromAKillWithoutAStatus) {
+  if (program().empty()) GTEST_SKIP() << "CLINFER_COMPILER names no program";
+  const auto on = context();
+  const Dying killed(on->device.info, "SIGKILL");
+  const auto before = signal(SIGCHLD, SIG_IGN);
+  BuildOptions options;
+  options.compilers = std::make_shared<CompilerPool>(on->device.info, killed.path(), 6);
+  size_t built = 0;
+  EXPECT_NO_THROW(built = Programs::build(*on, writes_all(8), options)->counts().built);
+  CompilerProcess process(program(), on->device.info);
+  CompileRequest wild = request("__kernel void k(int n) { *(__global int*)(ulong)16 = n; }");
+  wild.launches = {{{1, 1, 1}, {1, 1, 1}, {Argument::value(1)}}};
+  const CompileAnswer answer = process.compile(wild);
+  signal(SIGCHLD, before);
+  EXPECT_EQ(built, 8u);
+  EXPECT_EQ(answer.outcome, Outcome::crashed);
+  EXPECT_EQ(answer.text.find("the compiler crashed: signal 11"), 0u) << answer.text;
+}
+
 TEST(CompilerProcess, OneThatStandsStillIsGivenUp) {
   if (program().empty()) GTEST_SKIP() << "CLINFER_COMPILER names no program";
   CompilerPool pool(info(), program(), 2);

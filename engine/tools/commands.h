@@ -16,6 +16,8 @@ struct Command {
 Command devices_command();
 Command run_command();
 Command compare_command();
+Command doctor_command();
+Command quantize_command();
 Command bench_command();
 Command tune_command();
 Command graph_command();

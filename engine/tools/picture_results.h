@@ -14,6 +14,7 @@ struct PlacedObject {
   double confidence = 0;
   int label_id = 0;
   std::string label;
+  bool whole = false;  // the one thing that fills what the network saw
 
   double area() const { return (x_max - x_min) * (y_max - y_min); }
 };

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""`clinfer compare` on a small video, with the bundled model.
+"""`clinfer compare`, `doctor` and `quantize` on a small video, with the bundled model; quantising is skipped without nncf.
 
     video_commands.py CLINFER ROOT      the plug-in on GST_PLUGIN_PATH
 """
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -64,9 +65,62 @@ def compares(folder, video):
         assert refused.returncode != 0 and part in refused.stderr and not refused.stdout, refused
 
 
+def with_fact(folder, name, key, value):
+    """A copy of the bundled model whose model_info also says this."""
+    xml = pathlib.Path(BALL).read_text(encoding="utf-8")
+    assert f"<{key} " not in xml
+    (folder / f"{name}.xml").write_text(xml.replace("<model_info>", f'<model_info><{key} value="{value}" />'), encoding="utf-8")
+    (folder / f"{name}.bin").write_bytes(pathlib.Path(BALL).with_suffix(".bin").read_bytes())
+    return folder / f"{name}.xml"
+
+
+def doctors(folder, video):
+    sheet = folder / "best.png"
+    run_of = run("doctor", BALL, "--video", video, "--frames", 8, "--seconds", 4, "--json", "--sheet", sheet)
+    report = json.loads(run_of.stdout)
+    assert run_of.stdout.count("\n") == 1 and report["own"] == 0 and is_picture(sheet), report
+    assert report["f16"]["objects"] >= 5 and report["devices"][0]["images_per_second"] > 0, report
+    assert "color-format" not in report["line"] and f"model={BALL}" in report["line"], report
+    # Statements that are wrong are found to be: pixels of 0..1 for a network of 0..255, which the properties then set right.
+    wrong = json.loads(run("doctor", with_fact(folder, "wrong", "scale_values", "255"), "--video", video, "--frames", 8, "--seconds", 4, "--only-ways",
+                           "--json").stdout)
+    first, own = wrong["ways"][0], wrong["ways"][wrong["own"]]
+    assert wrong["own"] > 0 and "scale=1" in first["properties"] and "scale=255" in own["properties"], wrong
+    assert "scale=1 " in wrong["line"] and first["evidence"] > 2 * own["evidence"], wrong
+    # A video without what the model finds decides nothing, and that is said.
+    black = folder / "black.avi"
+    record(black, pattern="black", frames=4)
+    text = run("doctor", BALL, "--video", black, "--frames", 2, "--seconds", 1, "--only-ways").stdout
+    assert "the data do not decide" in text, text
+
+
+def quantises(folder, video):
+    python = os.environ.get("CLINFER_PYTHON", "python3")
+    if subprocess.run([python, "-c", "import nncf, openvino"], capture_output=True).returncode:
+        refused = subprocess.run([clinfer, "quantize", BALL, "--video", str(video), "-o", str(folder / "q.xml")], capture_output=True, text=True)
+        assert refused.returncode == 1 and "pip install nncf" in refused.stderr and not (folder / "q.xml").exists(), refused
+        return "without nncf"
+    out = folder / "small.xml"
+    report = json.loads(run("quantize", BALL, "--video", video, "--frames", 24, "-o", out, "--max-drop", 0.2, "--json").stdout)
+    assert report["b"]["model"] == str(out) and report["frames"] == 8 and report["objects"]["agree"] >= 0.8, report
+    assert "FakeQuantize" in out.read_text(encoding="utf-8"), "nothing is quantised"
+    assert report["b"]["bytes"] < report["a"]["bytes"] or out.with_suffix(".bin").stat().st_size > 0, report
+    # It says itself how it is fed: a pipeline finds the ball.
+    lines = subprocess.run(["gst-launch-1.0", "-q", "filesrc", f"location={video}", "!", "decodebin", "!", "videoconvert", "!", "clinfer",
+                            f"model={out}", "!", "clpublish", "!", "fakesink"], capture_output=True, text=True, check=True, timeout=120).stdout
+    found = sum(bool(json.loads(line).get("objects")) for line in lines.splitlines())
+    assert found >= 25, f"{found} of 30 frames with an object"
+    # A layer to be kept must exist.
+    refused = subprocess.run([clinfer, "quantize", str(half_blind(folder)), "--video", str(video), "--frames", "3", "-o", str(folder / "k.xml"),
+                              "--keep", "no such layer"], capture_output=True, text=True, timeout=300)
+    assert refused.returncode == 1 and "no such layer" in refused.stderr and not (folder / "k.xml").exists(), refused
+    return "with nncf"
+
+
 with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
     video = folder / "a ball.avi"
     record(video)
     compares(folder, video)
-print("all right")
+    doctors(folder, video)
+    print("all right,", quantises(folder, video))

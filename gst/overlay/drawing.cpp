@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <iterator>
 #include <limits>
+#include <optional>
 
 #include "engine/heads/labels.h"
 #include "gst/meta/run_lengths.h"
@@ -22,41 +24,67 @@ std::string percent(double confidence) {
   return text;
 }
 
-// Text from right to left would pull a number after it to its other side, without its percent sign;
-// a left-to-right mark between them keeps them apart.
+// Text from right to left would pull a number after it to its other side, without its percent sign; a left-to-right
+// mark keeps them apart. The blank before the mark belongs to the direction of the whole tag, so that it stays between.
 void add(std::string& tag, const std::string& text) {
   if (tag.empty() || text.empty()) {
     tag += text;
     return;
   }
   const bool is_ascii = std::all_of(tag.begin(), tag.end(), [](char c) { return c >= 0; });
-  tag += (is_ascii ? " " : "\u200e ") + text;
+  tag += (is_ascii ? " " : " \u200e") + text;
 }
 
-std::string name_of(const ClassificationView& answer) {
-  return answer.label.empty() ? answer.attribute + " " + std::to_string(answer.label_id)
-                              : answer.label;
+// The label of an object. A skeleton says what it is of where the model has no names.
+std::string name_of(const RegionView& region) {
+  if (!region.label.empty()) return region.label;
+  const bool one_class = !region.label_id || *region.label_id == 0;
+  switch (one_class ? region.skeleton : Skeleton::none) {
+    case Skeleton::coco17:
+    case Skeleton::body25:
+    case Skeleton::body18:
+    case Skeleton::body33:
+      return "person";
+    case Skeleton::face5:
+      return "face";
+    case Skeleton::hand21:
+      return "hand";
+    default:
+      return region.label_id ? std::to_string(*region.label_id) : region.roi_type;
+  }
 }
 
-std::string tag_of(const RegionView& region, const DrawingStyle& style) {
-  std::string tag;
-  if (style.show_labels)
-    tag = !region.label.empty() ? region.label
-          : region.label_id     ? std::to_string(*region.label_id)
-                                : region.roi_type;
-  if (style.show_labels && region.track_id) add(tag, "#" + std::to_string(*region.track_id));
-  if (style.show_scores && region.has_detection) add(tag, percent(region.confidence));
+// The tags of a region from the longest to the shortest: scores of attributes, attributes and texts, the object's
+// score, and its name beside a number go one by one. None is empty.
+std::vector<std::string> tags_of(const RegionView& region, const DrawingStyle& style) {
+  std::string name, id, score;
+  if (style.show_labels) name = name_of(region);
+  if (style.show_labels && region.track_id) id = "#" + std::to_string(*region.track_id);
+  if (style.show_scores && region.has_detection) score = percent(region.confidence);
+  std::string attributes, names;
   std::string last;
   for (const ClassificationView& answer : region.classifications) {
-    // The best of several answers of one output is enough.
-    if (answer.attribute == last) continue;
+    // The best of several answers of one output is enough; a number without a name says nothing.
+    if (answer.attribute == last || answer.label.empty()) continue;
     last = answer.attribute;
-    if (style.show_labels) add(tag, name_of(answer));
-    if (style.show_scores) add(tag, percent(static_cast<double>(answer.confidence)));
+    if (style.show_labels) add(attributes, answer.label), add(names, answer.label);
+    if (style.show_scores) add(attributes, percent(static_cast<double>(answer.confidence)));
   }
-  for (const TextView& text : region.texts)
-    if (style.show_labels) add(tag, "\u201c" + text.text + "\u201d");
-  return tag;
+  if (style.show_labels)
+    for (const TextView& text : region.texts)
+      for (std::string* tag : {&attributes, &names}) add(*tag, "\u201c" + text.text + "\u201d");
+  std::vector<std::string> tags;
+  using Parts = std::initializer_list<const std::string*>;
+  for (const Parts& parts : {Parts{&name, &id, &score, &attributes},
+                             {&name, &id, &score, &names},
+                             {&name, &id, &score},
+                             {&name, &id},
+                             {id.empty() ? &name : &id}}) {
+    std::string tag;
+    for (const std::string* part : parts) add(tag, *part);
+    if (!tag.empty() && (tags.empty() || tags.back() != tag)) tags.push_back(tag);
+  }
+  return tags;
 }
 
 int rounded_to(int value, int step) { return (value + step / 2) / step * step; }
@@ -110,22 +138,59 @@ bool overlap(const Edges& a, const Edges& b) {
   return a.x0 < b.x1 && b.x0 < a.x1 && a.y0 < b.y1 && b.y0 < a.y1;
 }
 
-// Places a tag of this size above its box, else inside, below, or at the next free place further
-// down; always inside the picture.
+bool hits(const Edges& place, const std::vector<Edges>& others) {
+  return std::any_of(others.begin(), others.end(),
+                     [&](const Edges& other) { return overlap(place, other); });
+}
+
+// The first free place of a tag of this size: above its box, inside below its line, below, each at the left or right edge; always
+// inside the picture.
+std::optional<Edges> free_place(const Canvas& canvas, const Edges& box, int line, int width,
+                                int height, const std::vector<Edges>& taken,
+                                const std::vector<Edges>& kept) {
+  const int most = canvas.width() - width;
+  for (const int top : {box.y0 - height, box.y0 + line, box.y1})
+    for (const int left : {box.x0, box.x1 - width}) {
+      const int x = std::max(0, std::min(left, most));
+      const Edges place{x, top, x + width, top + height};
+      if (top >= 0 && top + height <= canvas.height() && !hits(place, taken) && !hits(place, kept))
+        return place;
+    }
+  return std::nullopt;
+}
+
+// As above, of a tag that must be seen: else at the next free place further down, else over other tags.
 Edges place_tag(const Canvas& canvas, const Edges& box, int width, int height,
                 const std::vector<Edges>& taken) {
+  if (const auto place = free_place(canvas, box, 0, width, height, taken, {})) return *place;
   const int x = std::max(0, std::min(box.x0, canvas.width() - width));
-  std::vector<int> tops = {box.y0 - height, box.y0, box.y1};
-  for (int i = 1; i < 8; ++i) tops.push_back(box.y0 + i * height);
-  for (const int top : tops) {
-    if (top < 0 || top + height > canvas.height()) continue;
+  for (int i = 1; i < 8; ++i) {
+    const int top = box.y0 + i * height;
     const Edges place{x, top, x + width, top + height};
-    if (std::none_of(taken.begin(), taken.end(),
-                     [&](const Edges& other) { return overlap(place, other); }))
-      return place;
+    if (top >= 0 && top + height <= canvas.height() && !hits(place, taken)) return place;
   }
   const int top = std::max(0, std::min(box.y0 - height, canvas.height() - height));
   return {x, top, x + width, top + height};
+}
+
+// Colours of zones: pale, as those of labels and tracks are not.
+Rgb color_of_zone(size_t number) {
+  constexpr Rgb kColors[] = {{255, 255, 255}, {255, 232, 150}, {165, 225, 255},
+                             {255, 190, 215}, {195, 250, 190}, {215, 200, 255}};
+  return kColors[number % std::size(kColors)];
+}
+
+// Boxes tremble, and the middle of their lower edge with them: places are averaged with those around.
+Point smoothed(const std::deque<Point>& points, size_t at) {
+  constexpr size_t kAround = 3;
+  const size_t reach = std::min({kAround, at, points.size() - 1 - at});
+  Point sum;
+  for (size_t i = at - reach; i <= at + reach; ++i) {
+    sum.x += points[i].x;
+    sum.y += points[i].y;
+  }
+  const auto count = static_cast<float>(2 * reach + 1);
+  return {sum.x / count, sum.y / count};
 }
 
 int margin_of(int font) { return std::max(1, font / 5); }
@@ -166,16 +231,14 @@ class Painter {
       for (const RegionView* region : order_) draw_mask(*region);
     }
     if (style_.show_zones)
-      for (size_t i = 0; i < frame_.zones.size(); ++i)
-        draw_zone(frame_.zones[i], color_of(static_cast<unsigned>(i)));
+      for (size_t i = 0; i < frame_.zones.size(); ++i) draw_zone(frame_.zones[i], color_of_zone(i));
     for (const RegionView* region : order_) draw_trail(*region);
     if (style_.show_boxes)
       for (const RegionView* region : order_) draw_box(*region);
     if (style_.show_points)
       for (const RegionView* region : order_) draw_points(*region);
     for (const ResultView& result : frame_.results) draw_answers(result);
-    for (auto region = order_.rbegin(); region != order_.rend(); ++region)
-      add_tag(tag_of(**region, style_), edges_of(canvas_, **region), color_of_region(**region));
+    for (auto region = order_.rbegin(); region != order_.rend(); ++region) add_region_tag(**region);
   }
 
  private:
@@ -273,7 +336,8 @@ class Painter {
     const std::deque<Point>& points = trails_.of(*region.track_id);
     const Rgb color = color_of_region(region);
     for (size_t i = 1; i < points.size(); ++i)
-      draw_line(points[i - 1], points[i], static_cast<float>(sizes_.line), color);
+      draw_line(smoothed(points, i - 1), smoothed(points, i), static_cast<float>(sizes_.line),
+                color);
   }
 
   // Its outline, with the counts at its first point.
@@ -367,16 +431,57 @@ class Painter {
     }
   }
 
+  // A long label hides no more than half of the picture's width, where that leaves a few letters.
+  int widest_tag() const {
+    return std::min(canvas_.width(), std::max(canvas_.width() / 2, 12 * sizes_.font));
+  }
+
   void add_tag(const std::string& tag, const Edges& box, Rgb color) {
     if (tag.empty()) return;
     const int margin = margin_of(sizes_.font);
-    // A long label hides no more than half of the picture's width, where that leaves a few letters.
-    const int most = std::min(canvas_.width(), std::max(canvas_.width() / 2, 12 * sizes_.font));
-    const Mask& mask = text_.mask(tag, sizes_.font, std::max(most - 2 * margin, 1));
-    const Edges place = place_tag(canvas_, box, mask.width + 2 * margin, mask.height, taken_);
+    const Mask& mask = text_.mask(tag, sizes_.font, std::max(widest_tag() - 2 * margin, 1));
+    paint_tag(place_tag(canvas_, box, mask.width + 2 * margin, mask.height, taken_), mask, color);
+  }
+
+  void paint_tag(const Edges& place, const Mask& mask, Rgb color) {
+    const int margin = margin_of(sizes_.font);
     canvas_.fill(place.x0, place.y0, place.x1 - place.x0, place.y1 - place.y0, color);
     canvas_.blend(place.x0 + margin, place.y0, mask, text_color_on(color));
     taken_.push_back(place);
+  }
+
+  // The longest tag that has room, without covering the upper parts of other objects, else without covering the
+  // upper edges of their boxes. In a crowd, one that has none is left out.
+  void add_region_tag(const RegionView& region) {
+    const std::vector<std::string> tags = tags_of(region, style_);
+    const Edges box = edges_of(canvas_, region);
+    const int margin = margin_of(sizes_.font);
+    std::vector<Edges> heads, tops;
+    for (const RegionView* other : order_) {
+      if (other == &region) continue;
+      const Edges e = edges_of(canvas_, *other);
+      const Edges top{e.x0, e.y0, e.x1, e.y0 + 2 * sizes_.line};
+      // Two networks may have found the same object.
+      const int near = 2 * sizes_.line;
+      const bool same_top = std::abs(e.y0 - box.y0) <= near && std::abs(e.x0 - box.x0) <= near &&
+                            std::abs(e.x1 - box.x1) <= near;
+      if (!same_top) tops.push_back(top);
+      const bool nested = (e.x0 <= box.x0 && e.x1 >= box.x1 && e.y0 <= box.y0 && e.y1 >= box.y1) ||
+                          (box.x0 <= e.x0 && box.x1 >= e.x1 && box.y0 <= e.y0 && box.y1 >= e.y1);
+      if (!nested && !same_top) heads.push_back({e.x0, e.y0, e.x1, e.y0 + (e.y1 - e.y0) / 3});
+    }
+    for (const std::vector<Edges>* kept : {&heads, &tops})
+      for (const std::string& tag : tags) {
+        const bool shortest = &tag == &tags.back();
+        const int most = shortest && order_.size() > 1 ? std::max(box.x1 - box.x0, 4 * sizes_.font)
+                                                       : widest_tag();
+        const Mask& mask =
+            text_.mask(tag, sizes_.font, std::max(std::min(most, widest_tag()) - 2 * margin, 1));
+        if (const auto place = free_place(canvas_, box, sizes_.line, mask.width + 2 * margin,
+                                          mask.height, taken_, *kept))
+          return paint_tag(*place, mask, color_of_region(region));
+      }
+    if (order_.size() == 1 && !tags.empty()) add_tag(tags.front(), box, color_of_region(region));
   }
 
   Canvas& canvas_;

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <random>
+#include <string>
 #include <vector>
 
 #include "gst/frames/mapped_frame.h"
@@ -563,8 +565,128 @@ TEST(Drawing, ScoresFollowLabelsFromRightToLeft) {
     return pixels;
   };
   const std::string label = "\u7403 \u0645\u0631\u062d\u0628\u0627";
-  EXPECT_EQ(drawn(label, true), drawn(label + "\u200e 87%", false));
+  EXPECT_EQ(drawn(label, true), drawn(label + " \u200e87%", false));
   EXPECT_NE(drawn(label, true), drawn(label + " 87%", false)) << "the mark makes a difference";
+}
+
+// The brightness of all pixels of a drawn frame.
+std::vector<uint8_t> pixels_of(const FrameView& view, const DrawingStyle& style = {},
+                               int width = 640, int height = 360) {
+  Picture picture(GST_VIDEO_FORMAT_GRAY8, width, height);
+  Canvas canvas(picture.frame(), 0, 0, width, height);
+  TextCache text;
+  Palette palette;
+  Trails trails;
+  draw_results(canvas, view, style, text, palette, trails);
+  std::vector<uint8_t> pixels;
+  for (int y = 0; y < height; ++y)
+    for (int x = 0; x < width; ++x) pixels.push_back(picture.at(0, x, y));
+  return pixels;
+}
+
+TEST(Drawing, ABlankStandsBetweenLettersFromRightToLeftAndNumbers) {
+  TextCache text;
+  const std::string hebrew = "\u05d0\u05d3\u05dd";
+  const auto empty_columns = [&](const std::string& writing) {
+    const Mask mask = text.mask(writing, 30);
+    int widest = 0, run = 0;
+    bool begun = false;
+    for (int x = 0; x < mask.width; ++x) {
+      bool empty = true;
+      for (int y = 0; y < mask.height; ++y)
+        empty = empty && mask.coverage[static_cast<size_t>(y * mask.width + x)] < 40;
+      begun = begun || !empty;
+      run = empty && begun ? run + 1 : 0;
+      if (!empty) continue;
+      if (x + 1 < mask.width) widest = std::max(widest, run);
+    }
+    return widest;
+  };
+  EXPECT_GT(empty_columns(hebrew + " \u200e99%"), empty_columns(hebrew + "\u200e 99%") + 3);
+}
+
+TEST(Drawing, TagsOfACrowdLeaveTheTopsOfBoxesAlone) {
+  std::minstd_rand random(8);  // no two boxes coincide
+  const auto share = [&] { return static_cast<float>(random() % 1000) / 1000; };
+  FrameView view;
+  for (int i = 0; i < 40; ++i) {
+    const float y = 0.3f + 0.5f * share(), x = 0.9f * share();
+    RegionView object = region(x, y, x + 0.05f, y + 0.18f, i, "a rather long name");
+    object.confidence = 0.5 + 0.01 * i;
+    view.regions.push_back(object);
+  }
+  DrawingStyle bare;
+  bare.show_labels = bare.show_scores = false;
+  const std::vector<uint8_t> without = pixels_of(view, bare), with = pixels_of(view);
+  EXPECT_NE(without, with);
+  for (const RegionView& object : view.regions) {
+    const auto top = static_cast<size_t>(std::lround(object.box.y_min * 360));
+    const auto left = static_cast<size_t>(std::lround(object.box.x_min * 640));
+    for (size_t x = left + 3; x < left + 29; ++x)
+      EXPECT_EQ(without[top * 640 + x], with[top * 640 + x]) << object.confidence;
+  }
+}
+
+TEST(Drawing, AnAttributeWithoutANameSaysNothing) {
+  RegionView object = region(0.2f, 0.4f, 0.5f, 0.9f, 0, "face");
+  const std::vector<uint8_t> plain = pixels_of({{object}, {}});
+  ClassificationView answer;
+  answer.attribute = "prob";
+  answer.confidence = 0.61f;
+  object.classifications.push_back(answer);
+  EXPECT_EQ(pixels_of({{object}, {}}), plain);
+  object.classifications[0].label = "calm";
+  EXPECT_NE(pixels_of({{object}, {}}), plain);
+}
+
+TEST(Drawing, ASkeletonNamesItsObject) {
+  RegionView named = region(0.2f, 0.4f, 0.5f, 0.9f, 0, "person");
+  named.skeleton = Skeleton::body18;
+  RegionView unnamed = named;
+  unnamed.label.clear();
+  EXPECT_EQ(pixels_of({{unnamed}, {}}), pixels_of({{named}, {}}));
+}
+
+TEST(Drawing, ZonesHaveColoursOfTheirOwn) {
+  Scene scene;
+  ZoneView zone;
+  zone.is_line = true;
+  zone.points = {{0, 0.5f}, {1, 0.5f}};
+  FrameView view;
+  view.zones = {zone};
+  scene.draw(view, without_text());
+  const Rgb drawn = scene.at(160, 120);
+  EXPECT_GT(std::min({drawn.r, drawn.g, drawn.b}), 140) << "pale";
+  for (unsigned i = 0; i < 100; ++i) {
+    const Rgb lively = color_of(i);
+    EXPECT_LT(std::min({lively.r, lively.g, lively.b}), 60);
+  }
+}
+
+TEST(Drawing, TrailsDoNotTremble) {
+  Picture picture(GST_VIDEO_FORMAT_GRAY8, 320, 240);
+  Canvas canvas(picture.frame(), 0, 0, 320, 240);
+  TextCache text;
+  Palette palette;
+  Trails trails;
+  DrawingStyle style;
+  style.show_boxes = style.show_labels = style.show_scores = false;
+  style.trail_length = 40;
+  RegionView object = region(0, 0.2f, 0.1f, 0.5f, 1, "car");
+  object.track_id = 7;
+  for (int i = 0; i < 40; ++i) {
+    object.box.x_min = 0.02f * static_cast<float>(i);
+    object.box.x_max = object.box.x_min + 0.1f;
+    object.box.y_max = i % 2 == 0 ? 0.52f : 0.48f;  // 10 pixels
+    if (i + 1 < 40) trails.add({object}, 40);
+  }
+  draw_results(canvas, {{object}, {}}, style, text, palette, trails);
+  int top = 240, bottom = 0;
+  for (int x = 60; x < 220; ++x)
+    for (int y = 0; y < 240; ++y)
+      if (picture.at(0, x, y) > 40) top = std::min(top, y), bottom = std::max(bottom, y);
+  EXPECT_LT(bottom - top, 6);
+  EXPECT_NEAR((top + bottom) / 2, 120, 3);
 }
 
 TEST(Drawing, SurvivesAnyResultInAnyFormat) {

@@ -21,7 +21,7 @@ std::array<std::pair<size_t, size_t>, 3> ranges_of_region(const Frame& frame) {
 }
 
 void copy_parts(
-    FrameInput& input, const DeviceNetwork& network,
+    DeviceFrame& input, const DeviceNetwork& network,
     const std::function<std::shared_ptr<ocl::HostMemory>(size_t bytes)>& pin,
     const std::function<void(size_t plane, size_t at, size_t bytes, const void* from)>& write) {
   const auto sizes = plane_sizes(input.frame);

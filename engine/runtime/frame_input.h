@@ -10,8 +10,9 @@
 
 namespace clinfer {
 
-// An image of an input given as a frame: its kernels, and the memory that they read.
-struct FrameInput {
+// An image of an input given as a frame: its kernels, and the memory that they read. The elements have a class
+// FrameInput in this namespace.
+struct DeviceFrame {
   enum class Source { host, surface, memory };
 
   Frame frame;
@@ -39,7 +40,7 @@ std::array<std::pair<size_t, size_t>, 3> ranges_of_region(const Frame& frame);
 // memory that the device fetches from: the frame's own, or a copy in `pinned`, which is made part by part.
 // Gives planes buffers of the network, where theirs are too small, and pinned memory by `pin(bytes)`.
 void copy_parts(
-    FrameInput& input, const DeviceNetwork& network,
+    DeviceFrame& input, const DeviceNetwork& network,
     const std::function<std::shared_ptr<ocl::HostMemory>(size_t bytes)>& pin,
     const std::function<void(size_t plane, size_t at, size_t bytes, const void* from)>& write);
 

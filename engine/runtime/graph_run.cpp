@@ -133,7 +133,7 @@ std::shared_ptr<ocl::HostMemory> GraphRun::make_host_memory(size_t bytes) const 
   return network_.make_host_memory(stream_.queue, bytes);
 }
 
-void GraphRun::copy_frame(FrameInput& input) {
+void GraphRun::copy_frame(DeviceFrame& input) {
   const bool beside = stream_.cuda->writes != nullptr;
   const cuda::Stream& stream = beside ? *stream_.cuda->writes : stream_.cuda->main;
   copy_parts(
@@ -147,7 +147,7 @@ void GraphRun::copy_frame(FrameInput& input) {
   stream.record(*input.copied_beside);
 }
 
-void GraphRun::launch_frame(FrameInput& input) {
+void GraphRun::launch_frame(DeviceFrame& input) {
   const auto sizes = plane_sizes(input.frame);
   const Edge target{network_.plan().graph->parameters[input.index], 0};
   if (stream_.cuda->writes != nullptr) stream_.cuda->main.wait_for(*input.copied_beside);

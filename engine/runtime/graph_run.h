@@ -18,8 +18,8 @@ class GraphRun final : public PlanRun {
   bool prepare(const SizedPlan& sized, RequestMemory& memory) override;
   void begin(const SizedPlan& sized, RequestMemory& memory) override;
   std::shared_ptr<ocl::HostMemory> make_host_memory(size_t bytes) const override;
-  void copy_frame(FrameInput& input) override;
-  void launch_frame(FrameInput& input) override;
+  void copy_frame(DeviceFrame& input) override;
+  void launch_frame(DeviceFrame& input) override;
   void write(const ocl::ArgumentPlace& to, const void* from, size_t bytes) override;
   size_t run(size_t first) override;
   void read(const ocl::ArgumentPlace& from, void* to, size_t bytes) override;

@@ -21,11 +21,11 @@ class PlanRun {
   // Memory of the host that copies to and from the device pass at their best.
   virtual std::shared_ptr<ocl::HostMemory> make_host_memory(size_t bytes) const = 0;
   // Copies a frame's planes to the device. Several threads may do so at a time.
-  virtual void copy_frame(FrameInput& input) = 0;
+  virtual void copy_frame(DeviceFrame& input) = 0;
   // Copies from the host, which keeps the bytes until the segment is over.
   virtual void write(const ocl::ArgumentPlace& to, const void* from, size_t bytes) = 0;
   // Launches the kernels of a frame, which run when it was copied.
-  virtual void launch_frame(FrameInput& input) = 0;
+  virtual void launch_frame(DeviceFrame& input) = 0;
   // Runs steps from `first` on; returns where it stopped: at a host step, the end, or a step of which
   // parts are left.
   virtual size_t run(size_t first) = 0;

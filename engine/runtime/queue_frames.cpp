@@ -9,7 +9,7 @@ namespace {
 
 // Lets the device read the planes where they are. An integrated GPU maps whole pages, if the buffer
 // begins with one and ends with a cache line; planes that may share a page are in one buffer.
-void lend(FrameInput& input, const ocl::Context& context) {
+void lend(DeviceFrame& input, const ocl::Context& context) {
   const bool is_cpu = context.device.info.is_cpu;
   const uintptr_t page = is_cpu ? 1 : 4096, line = is_cpu ? 1 : 64;
   const auto sizes = plane_sizes(input.frame);
@@ -41,7 +41,7 @@ void lend(FrameInput& input, const ocl::Context& context) {
 // device and an integrated one read the frame where it is. Others fetch only from pinned memory
 // beside other work: of memory of the application, NVIDIA's driver copies while it keeps its lock,
 // and first waits, busily, for what is before it in the queue.
-void QueueRun::copy_frame(FrameInput& input) {
+void QueueRun::copy_frame(DeviceFrame& input) {
   const ocl::Context& context = *network_.context;
   if (context.device.info.is_cpu) return lend(input, context);
   try {
@@ -62,7 +62,7 @@ void QueueRun::copy_frame(FrameInput& input) {
   queue.flush();  // what waits on another queue must not wait for ever
 }
 
-void QueueRun::bind_frame(FrameInput& input, const ocl::Surface* surface,
+void QueueRun::bind_frame(DeviceFrame& input, const ocl::Surface* surface,
                           const PlaneMemories* memories, RequestMemory& memory) {
   const auto sizes = plane_sizes(input.frame);
   const Edge target{network_.plan().graph->parameters[input.index], 0};
@@ -83,7 +83,7 @@ void QueueRun::bind_frame(FrameInput& input, const ocl::Surface* surface,
     bind_arguments(input.kernels[l], input.plan.launches[l], find);
 }
 
-void QueueRun::launch_frame(FrameInput& input) {
+void QueueRun::launch_frame(DeviceFrame& input) {
   bind_frame(input, nullptr, nullptr, *memory_);
   const std::vector<cl::Event> copied{std::exchange(input.copied, {})};
   for (size_t l = 0; l < input.kernels.size(); ++l)

@@ -27,8 +27,8 @@ class QueueRun final : public PlanRun {
   bool prepare(const SizedPlan& sized, RequestMemory& memory) override;
   void begin(const SizedPlan& sized, RequestMemory& memory) override;
   std::shared_ptr<ocl::HostMemory> make_host_memory(size_t bytes) const override;
-  void copy_frame(FrameInput& input) override;
-  void launch_frame(FrameInput& input) override;
+  void copy_frame(DeviceFrame& input) override;
+  void launch_frame(DeviceFrame& input) override;
   void write(const ocl::ArgumentPlace& to, const void* from, size_t bytes) override;
   size_t run(size_t first) override;
   bool is_partway() const override { return next_group_ != 0 || next_iteration_ != 0; }
@@ -40,7 +40,7 @@ class QueueRun final : public PlanRun {
   BoundBuffer bound(const ocl::ArgumentPlace& place) const;
   BoundBuffer bound(const ocl::ArgumentPlace& place, RequestMemory& memory) const;
   // Sets the arguments of a frame's kernels; its planes may be those of a surface or of imported memory.
-  void bind_frame(FrameInput& input, const ocl::Surface* surface, const PlaneMemories* memories,
+  void bind_frame(DeviceFrame& input, const ocl::Surface* surface, const PlaneMemories* memories,
                   RequestMemory& memory);
   // Maps results where the device shares the host's memory, until the next inference in this memory.
   const std::byte* map(size_t offset, size_t bytes);

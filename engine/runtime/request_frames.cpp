@@ -28,7 +28,7 @@ bool same_transform(const FrameTransform& a, const FrameTransform& b) {
 
 }  // namespace
 
-Placement RequestInputs::set_picture(size_t target, const Frame& frame, FrameInput::Source source,
+Placement RequestInputs::set_picture(size_t target, const Frame& frame, DeviceFrame::Source source,
                                      const std::array<int, 3>& offsets,
                                      const FrameTransform& transform, size_t image) {
   work_.check_idle();
@@ -37,7 +37,7 @@ Placement RequestInputs::set_picture(size_t target, const Frame& frame, FrameInp
   Picture& picture = pictures_[{target, image}];
   lost_.found({target, image});
   picture.on_device = picture.due = false;
-  FrameInput& input = picture.input;
+  DeviceFrame& input = picture.input;
   const bool known = !input.kernels.empty() && input.source == source && input.offsets == offsets &&
                      same_geometry(input.frame, frame) &&
                      same_transform(input.transform, transform);
@@ -54,13 +54,13 @@ Placement RequestInputs::set_picture(size_t target, const Frame& frame, FrameInp
   } catch (const cl::Error& error) {
     ocl::rethrow(error, "preparing a frame");
   }
-  picture.due = source == FrameInput::Source::host;
+  picture.due = source == DeviceFrame::Source::host;
   const size_t width_axis = shape.size() - (transform.nhwc ? 2 : 1);
   return placement_of(frame, transform, static_cast<int>(shape[width_axis]),
                       static_cast<int>(shape[width_axis - 1]));
 }
 
-void RequestInputs::prepare(FrameInput& input) {
+void RequestInputs::prepare(DeviceFrame& input) {
   const Node* parameter = network_.plan().graph->parameters[input.index];
   std::array<DevicePlane, 3> planes;
   for (size_t p = 0; p < 3; ++p) planes[p] = {input.offsets[p], input.frame.strides[p]};
@@ -69,7 +69,7 @@ void RequestInputs::prepare(FrameInput& input) {
   int image = 0;
   const TensorDesc out = image_in(parameter->outputs[0].desc, input.transform.nhwc,
                                   static_cast<int64_t>(input.image), image);
-  const bool surface = input.source == FrameInput::Source::surface;
+  const bool surface = input.source == DeviceFrame::Source::surface;
   const TuningPoint point = network_.preprocess_point(
       input.index, surface ? PictureKind::surface : kind_of(input.frame.format));
   input.plan = surface ? plan_surface_preprocess(input.frame, input.transform, out, image, point)
@@ -111,7 +111,7 @@ Placement RequestInputs::set_frame(size_t index, const Frame& frame,
   if (memory != nullptr) check_in_frame_memory(*network_.context, *memory, frame);
   const size_t target = network_input(index);
   const Placement placement =
-      set_picture(target, frame, FrameInput::Source::host, {}, transform, image);
+      set_picture(target, frame, DeviceFrame::Source::host, {}, transform, image);
   pictures_.at({target, image}).input.in_frame_memory = memory != nullptr;
   return placement;
 }
@@ -127,7 +127,7 @@ Placement RequestInputs::set_surface(size_t index, const std::shared_ptr<Importe
   frame.strides = {};
   const size_t target = network_input(index);
   const Placement placement =
-      set_picture(target, frame, FrameInput::Source::surface, {}, transform, image);
+      set_picture(target, frame, DeviceFrame::Source::surface, {}, transform, image);
   Picture& set = pictures_.at({target, image});
   set.surface = surface;
   read_surface(set);
@@ -143,7 +143,7 @@ Placement RequestInputs::set_memory(size_t index, const ImportedPlanes& planes,
   const OwnPlanes own = own_planes(*network_.context, picture, planes);
   const size_t target = network_input(index);
   const Placement placement =
-      set_picture(target, picture, FrameInput::Source::memory, own.offsets, transform, image);
+      set_picture(target, picture, DeviceFrame::Source::memory, own.offsets, transform, image);
   Picture& set = pictures_.at({target, image});
   std::ranges::copy(planes.memories, set.memories.begin());
   set.image = {};
@@ -178,7 +178,7 @@ Placement RequestInputs::set_image(size_t index, const cl::Image2D& image,
   frame.height = static_cast<int>(height);
   frame.strides[0] = static_cast<int>(width * components);
   const Placement placement =
-      set_picture(target, frame, FrameInput::Source::memory, {}, transform, image_in_batch);
+      set_picture(target, frame, DeviceFrame::Source::memory, {}, transform, image_in_batch);
   Picture& set = pictures_.at({target, image_in_batch});
   const size_t size = width * height * components;
   if (set.image_copy == nullptr || set.image_copy->bytes() < size)
@@ -199,7 +199,7 @@ void RequestInputs::set_on_device(const Place& place, Picture& picture) {
 }
 
 void RequestInputs::read_again(const Place& place, Picture& picture) {
-  const bool is_surface = picture.input.source == FrameInput::Source::surface;
+  const bool is_surface = picture.input.source == DeviceFrame::Source::surface;
   const auto sizes = plane_sizes(picture.input.frame);
   bool gone = is_surface && picture.surface.expired();
   for (size_t p = 0; !is_surface && p < sizes.size(); ++p)
@@ -247,7 +247,7 @@ void RequestInputs::read_memory(Picture& picture) {
       [&](const cl::Event& acquired) { return enqueue_kernels(picture.input, acquired); });
 }
 
-cl::Event RequestInputs::enqueue_kernels(FrameInput& input, const cl::Event& acquired) {
+cl::Event RequestInputs::enqueue_kernels(DeviceFrame& input, const cl::Event& acquired) {
   const std::vector<cl::Event> after{acquired};
   cl::Event done;  // of the last one: the queue keeps their order
   for (size_t l = 0; l < input.kernels.size(); ++l)

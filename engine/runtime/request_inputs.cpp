@@ -137,7 +137,7 @@ void RequestInputs::begin(size_t images) {
   if (planes_.pending()) {
     const PictureInput& picture = *network_.picture;
     for (size_t n = 0; n < images_in(picture.index, picture.transform.nhwc); ++n)
-      set_picture(picture.index, planes_.frame(static_cast<int64_t>(n)), FrameInput::Source::host,
+      set_picture(picture.index, planes_.frame(static_cast<int64_t>(n)), DeviceFrame::Source::host,
                   {}, picture.transform, n);
   }
   lost_.check(network_.network_inputs, images, kNeverRead);

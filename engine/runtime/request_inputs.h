@@ -72,7 +72,7 @@ class RequestInputs {
   };
   // An image of an input, made of a picture in memory of the host or of the device.
   struct Picture {
-    FrameInput input;
+    DeviceFrame input;
     // Where it lies on the device; expired: the application has released it.
     std::weak_ptr<ImportedSurface> surface;
     std::array<std::weak_ptr<ImportedMemory>, 3> memories;
@@ -97,10 +97,10 @@ class RequestInputs {
   void keep_other_images(size_t target, size_t images);
   void convert_memory(size_t target);
   bool is_stored_as_given(size_t target) const;
-  Placement set_picture(size_t target, const Frame& frame, FrameInput::Source source,
+  Placement set_picture(size_t target, const Frame& frame, DeviceFrame::Source source,
                         const std::array<int, 3>& offsets, const FrameTransform& transform,
                         size_t image);
-  void prepare(FrameInput& input);
+  void prepare(DeviceFrame& input);
   void upload();  // the stream is locked
   // Copies pending frames and launches their kernels.
   void enqueue_frames();
@@ -110,7 +110,7 @@ class RequestInputs {
   void read_again(const Place& place, Picture& picture);
   void set_on_device(const Place& place, Picture& picture);
   // Enqueues them after `acquired`; returns the event of the last one.
-  cl::Event enqueue_kernels(FrameInput& input, const cl::Event& acquired);
+  cl::Event enqueue_kernels(DeviceFrame& input, const cl::Event& acquired);
 
   RequestWork& work_;
   DeviceNetwork& network_;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <barrier>
 #include <cstdio>
 #include <cstdlib>
@@ -551,17 +552,19 @@ TEST(Batcher, TheEndOfTheProcessWaitsForWhatIsInFlight) {
         TestBatcher::Stream stream;
         static std::optional<int> taken;
         static std::string why;
+        static std::atomic<bool> is_refused{false};  // both are set
         std::thread waiter([&] {
           taken = batcher->submit(stream, number(7), kNotAtAll).wait();
           try {
             batcher->submit(stream, number(8), kNotAtAll).wait();
           } catch (const std::exception& error) {
             why = error.what();
+            is_refused = true;
           }
         });
         waiter.detach();
         std::atexit([] {
-          for (int i = 0; i < 500 && why.empty(); ++i) std::this_thread::sleep_for(10ms);
+          for (int i = 0; i < 500 && !is_refused; ++i) std::this_thread::sleep_for(10ms);
           std::fprintf(stderr, "taken: %d, then: %s\n", taken.value_or(0), why.c_str());
         });
         std::this_thread::sleep_for(50ms);

@@ -131,7 +131,7 @@ struct Config {
   // that the host computes has as long for itself; the first tier and compilers have no limit. 0:
   // for ever.
   std::chrono::milliseconds device_timeout{10000};
-  // Whether compile() offers a first tier (FirstTier). Its results differ from those of the device
+  // Whether begin() gives a first tier (CompileTask). Its results differ from those of the device
   // by rounding.
   bool first_tier = true;
   unsigned max_num_threads = 0;          // of compilers and of layers on the host; 0: all cores
@@ -366,27 +366,52 @@ struct DeviceUse {
   std::shared_ptr<const std::atomic<uint64_t>> inferences;
 };
 
-// Receives the first tier of a model that is being compiled, or null and why there is none. Called at
-// most once, on a thread of its own, while compile() runs, and only where kernels have to be
-// compiled: what the cache holds is there as soon. Not for models that are tuned, or whose layers are
-// timed. The first tier is a model of its own with the same inputs and outputs (but see
-// compile_first_tier()), in f32; it imports no surfaces. It stays usable for as long as somebody holds
-// it. Exceptions of the function are ignored.
-// With MULTI and AUTO also, and then perhaps several times, the model of a device that is ready
-// before those that are wanted more; not at the same time from several threads.
-using FirstTier =
-    std::function<void(std::shared_ptr<class CompiledModel> model, const std::string& why_not)>;
+// How far a compilation is.
+struct CompileProgress {
+  std::string what;  // "building kernels"; "" at first
+  size_t step = 0, of = 0;
+  std::optional<TuningStatus> tuning;  // while kernels are measured
+};
+
+// A compilation under way on a thread of its own. Any thread may call each function. The destructor
+// cancels what is under way and waits for its end, which takes less than a second.
+class CompileTask {
+ public:
+  virtual ~CompileTask() = default;
+
+  // The best model so far, null at first. Before the one that was asked for there may be others, which
+  // stay usable for as long as somebody holds them:
+  // - the first tier, where kernels have to be compiled (what the cache holds is there as soon), but not
+  //   for models that are tuned or whose layers are timed. It is a model of its own with the same inputs
+  //   and outputs (but see compile_first_tier()), in f32; it imports no surfaces.
+  // - with MULTI and AUTO, the model of a device that is ready before those that are wanted more.
+  // Throws what compiling failed with.
+  virtual std::shared_ptr<class CompiledModel> newest() const = 0;
+  // Whether newest() stays what it is: the model that was asked for, or the failure.
+  virtual bool is_over() const = 0;
+  // Blocks until newest() is another model than `known`, or the task is over, or `timeout` is.
+  virtual void wait_for_change(const std::shared_ptr<class CompiledModel>& known,
+                               std::optional<std::chrono::milliseconds> timeout = {}) const = 0;
+  // Blocks until the task is over and gives the model that was asked for. Throws as newest().
+  virtual std::shared_ptr<class CompiledModel> wait() const = 0;
+  virtual CompileProgress progress() const = 0;
+  // Ends what is under way soon, by Error{cancelled}. Does not block.
+  virtual void cancel() = 0;
+};
 
 // The immutable result of compilation for one device; shareable between threads. Its requests keep
 // it alive.
 class CompiledModel {
  public:
-  // With AUTO and without `first_tier`, the model of whichever device is ready first. A device that
-  // cannot be used is a warning where others are left.
+  // Compiles on the calling thread. With AUTO, the model of whichever device is ready first. A device
+  // that cannot be used is a warning where others are left.
   static std::shared_ptr<CompiledModel> compile(std::shared_ptr<const Model> model,
                                                 const Config& config, const Progress& progress = {},
-                                                const TuningObserver& observer = {},
-                                                const FirstTier& first_tier = {});
+                                                const TuningObserver& observer = {});
+  // As above, on a thread of its own; with AUTO, the model of the first device is the last of several.
+  // Throws Error{out_of_memory} where no thread can be started; all else is thrown by the task.
+  static std::unique_ptr<CompileTask> begin(std::shared_ptr<const Model> model,
+                                            const Config& config);
   // The first tier alone, ready in milliseconds. With `partial_batches` it is of one image where the
   // model allows that. Throws Error{unsupported} where there is none: inferences would take too long,
   // or an operation has no version for the host.

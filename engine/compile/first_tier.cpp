@@ -1,9 +1,9 @@
-// The thread that makes a first tier.
+// Making a first tier beside a compilation.
 #include "engine/compile/first_tier.h"
 
 #include "engine/host/model.h"
 #include "kernels/base/leaving.h"
-#include "kernels/base/threads.h"
+#include "kernels/base/log.h"
 
 namespace clinfer {
 
@@ -39,68 +39,54 @@ std::shared_ptr<CompiledModel> compile_for_host(const std::shared_ptr<const Mode
 }
 
 FirstTierMaker::FirstTierMaker(std::shared_ptr<const Model> model, const Config& config,
-                               FirstTier ready)
-    : model_(std::move(model)), config_(config), ready_(std::move(ready)) {}
-
-void FirstTierMaker::stop() {
-  stopped_ = true;
-  std::thread thread;
-  {
-    const std::lock_guard lock(mutex_);
-    thread = std::move(thread_);
-  }
-  if (thread.joinable()) thread.join();
-}
+                               Offer offer)
+    : model_(std::move(model)),
+      config_(config),
+      offer_(std::move(offer)),
+      may_begin_(offer_ != nullptr && config.first_tier) {}
 
 void FirstTierMaker::begin() {
-  if (!ready_ || !config_.first_tier || begun_.exchange(true)) return;
-  const std::lock_guard lock(mutex_);
-  if (stopped_) return;
+  if (!std::exchange(may_begin_, false)) return;
   try {
-    thread_ = start_thread([this] { make(); });
+    making_ = std::make_unique<Making>([this](const Making& task) { return make(task); });
   } catch (const Error&) {
-    // Without a thread there is no first tier.
+    offer_(nullptr);  // without a thread there is no first tier
   }
 }
 
-void FirstTierMaker::make() {
+void FirstTierMaker::stop() {
+  may_begin_ = false;
+  making_.reset();
+}
+
+// Null where there is none, or nobody wants it any more.
+std::shared_ptr<host::HostModel> FirstTierMaker::make(const Making& task) const {
   std::shared_ptr<host::HostModel> made;
-  std::string why_not;
   try {
-    made = make_first_tier(model_, config_, [this] {
-      if (stopped_ || is_leaving())
+    made = make_first_tier(model_, config_, [&task] {
+      if (task.is_cancelled() || is_leaving())
         throw Error(ErrorCode::cancelled, "the model is compiled, or the process ends");
     });
   } catch (const std::exception& error) {
-    why_not = error.what();
+    log(LogArea::plan, LogLevel::debug,
+        [&] { return model_->name() + " has no first tier: " + error.what(); });
   }
-  {
-    const std::lock_guard lock(mutex_);
-    if (stopped_) return;
-    made_ = made;
-  }
-  try {
-    ready_(std::move(made), why_not);
-  } catch (...) {
-    // The device's model comes anyway.
-  }
+  if (task.is_cancelled()) return nullptr;
+  offer_(made);
+  return made;
 }
 
-std::shared_ptr<const host::HostModel> FirstTierMaker::made() {
-  const std::lock_guard lock(mutex_);
-  return made_;
+std::shared_ptr<host::HostModel> FirstTierMaker::made_so_far() const {
+  return making_ && making_->is_over() ? making_->newest() : nullptr;
 }
 
 std::shared_ptr<void> FirstTierMaker::pause(const std::function<bool()>& go_on) {
   constexpr auto kAskAgain = std::chrono::milliseconds(50);
-  begun_ = true;  // none is begun from now on
-  std::shared_ptr<host::HostModel> model;
-  {
-    const std::lock_guard lock(mutex_);
-    model = made_;
-    if (!model) stopped_ = true;  // nor finished
+  const std::shared_ptr<host::HostModel> model = made_so_far();
+  if (!model) {
+    stop();
+    return nullptr;
   }
-  if (!model) return nullptr;
   struct Pause {
     std::shared_ptr<host::HostModel> model;
     std::unique_lock<std::timed_mutex> turn;  // released before the model

@@ -2,12 +2,12 @@
 // compiled.
 #pragma once
 
-#include <atomic>
+#include <functional>
 #include <memory>
-#include <mutex>
-#include <thread>
+#include <string>
 
 #include "engine/engine.h"
+#include "kernels/base/task.h"
 
 namespace clinfer {
 
@@ -19,23 +19,24 @@ class HostModel;
 std::shared_ptr<CompiledModel> compile_for_host(const std::shared_ptr<const Model>& model,
                                                 const Config& config, std::string warning);
 
-// Thread-safe. Shared with the compiling threads, which may outlive its creator.
+// Takes models that compute until the one that was asked for is compiled; null: there will be no first
+// tier. Called on any thread, at one time on one.
+using Offer = std::function<void(std::shared_ptr<CompiledModel>)>;
+
+// Used by the thread that compiles.
 class FirstTierMaker {
  public:
-  // `ready` may be empty: then nothing is made.
-  FirstTierMaker(std::shared_ptr<const Model> model, const Config& config, FirstTier ready);
-  ~FirstTierMaker() { stop(); }
-  FirstTierMaker(const FirstTierMaker&) = delete;
-  FirstTierMaker& operator=(const FirstTierMaker&) = delete;
+  // Without an offer nothing is made.
+  FirstTierMaker(std::shared_ptr<const Model> model, const Config& config, Offer offer);
 
   // Begins to make it, on a thread of its own. The first call counts.
   void begin();
 
-  // Ends what is under way, which takes milliseconds; `ready` is not called any more afterwards.
+  // Ends what is under way, which takes milliseconds; nothing is offered any more afterwards.
   void stop();
 
   // The first tier, once it is made; else null.
-  std::shared_ptr<const host::HostModel> made();
+  std::shared_ptr<const host::HostModel> made() const { return made_so_far(); }
 
   // While what is returned lives, the first tier computes nothing: for measurements. Waits for the
   // inference under way. To be released by the calling thread. Throws Error{cancelled} where `go_on`
@@ -43,15 +44,15 @@ class FirstTierMaker {
   std::shared_ptr<void> pause(const std::function<bool()>& go_on);
 
  private:
-  void make();
+  using Making = Task<std::shared_ptr<host::HostModel>>;
+  std::shared_ptr<host::HostModel> make(const Making& task) const;
+  std::shared_ptr<host::HostModel> made_so_far() const;
 
   const std::shared_ptr<const Model> model_;
   const Config config_;
-  const FirstTier ready_;
-  std::atomic<bool> begun_{false}, stopped_{false};
-  std::mutex mutex_;  // guards what follows
-  std::shared_ptr<host::HostModel> made_;
-  std::thread thread_;
+  const Offer offer_;
+  bool may_begin_;
+  std::unique_ptr<Making> making_;
 };
 
 }  // namespace clinfer

@@ -43,11 +43,9 @@ void write_dump(const Model& model, const std::string& directory, size_t index,
 std::shared_ptr<DeviceModel> compile_for_device(std::shared_ptr<const Model> model,
                                                 const Config& config, const Progress& progress,
                                                 const TuningObserver& observer,
-                                                const FirstTier& first_tier) {
-  const auto maker = std::make_shared<FirstTierMaker>(model, config, first_tier);
-  const std::unique_ptr<FirstTierMaker, void (*)(FirstTierMaker*)> stop(
-      maker.get(), [](FirstTierMaker* made) { made->stop(); });
-  return compile_model(std::move(model), config, progress, observer, {.first_tier = maker});
+                                                const Offer& offer) {
+  FirstTierMaker first_tier(model, config, offer);
+  return compile_model(std::move(model), config, progress, observer, {.first_tier = &first_tier});
 }
 
 std::shared_ptr<DeviceModel> compile_model(std::shared_ptr<const Model> model, const Config& config,
@@ -147,7 +145,7 @@ std::shared_ptr<DeviceModel> ModelCompiler::compile(const Progress& progress,
       pause = first_tier_->pause([&] { return !progress || progress("measuring streams", 0, 1); });
     choose_streams(network_, progress);
   }
-  first_tier_.reset();
+  first_tier_ = nullptr;
   if (network_->cache) warn_once(network_->cache->problem());
   network_->clear_times();
   *network_->finished = 0;
@@ -570,18 +568,17 @@ void ModelCompiler::build(SizedPlan& sized, const Progress& progress) {
     }
     sized.kernel_names.push_back(std::move(names));
   }
-  sized.programs =
-      ocl::Programs::build(*network_->context, wanted,
-                           {network_->cache.get(),
-                            config_.max_num_threads,
-                            config_.sources_dumps_dir,
-                            progress,
-                            &sized == &network_->whole ? nullptr : network_->whole.programs.get(),
-                            {},
-                            [maker = first_tier_] {
-                              if (maker) maker->begin();
-                            },
-                            config_.dump_kernels ? "." : ""});
+  ocl::Programs::Building building(
+      *network_->context, wanted,
+      {network_->cache.get(),
+       config_.max_num_threads,
+       config_.sources_dumps_dir,
+       progress,
+       &sized == &network_->whole ? nullptr : network_->whole.programs.get(),
+       {},
+       config_.dump_kernels ? "." : ""});
+  if (first_tier_ && building.has_to_compile()) first_tier_->begin();
+  sized.programs = building.finish();
   check_own_kernels(sized);
 }
 

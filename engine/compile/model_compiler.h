@@ -23,17 +23,16 @@ struct InternalOptions {
   // A model that never runs at the same time as this one, to compare them: both get the same share
   // of the device for persistent kernels. Or nullptr.
   const DeviceModel* compared_with = nullptr;
-  std::shared_ptr<FirstTierMaker> first_tier{};  // begun when programs have to be compiled
+  FirstTierMaker* first_tier = nullptr;  // begun when programs have to be compiled; or null
   // The application's context and its one queue, or none: used instead of new ones.
   std::shared_ptr<const ocl::Context> context{};
   cl::CommandQueue queue{};
 };
 
-// As CompiledModel::compile(), for one device.
+// As CompiledModel::compile(), for one device; `offer` gets the first tier.
 std::shared_ptr<DeviceModel> compile_for_device(std::shared_ptr<const Model> model,
                                                 const Config& config, const Progress& progress,
-                                                const TuningObserver& observer,
-                                                const FirstTier& first_tier);
+                                                const TuningObserver& observer, const Offer& offer);
 // With the engine's own options, and without a first tier unless they have one.
 std::shared_ptr<DeviceModel> compile_model(std::shared_ptr<const Model> model, const Config& config,
                                            const Progress& progress = {},
@@ -90,9 +89,9 @@ class ModelCompiler {
   Config config_;
   const InternalOptions options_;
   const std::shared_ptr<DeviceNetwork> network_;
-  std::shared_ptr<FirstTierMaker> first_tier_;  // null where there is to be none
-  std::optional<GraphCache> graphs_;            // none without a cache
-  GridBarrier barrier_ = GridBarrier::none;     // of the device, which graphs do without
+  FirstTierMaker* first_tier_ = nullptr;     // null where there is to be none
+  std::optional<GraphCache> graphs_;         // none without a cache
+  GridBarrier barrier_ = GridBarrier::none;  // of the device, which graphs do without
   CompileReport report_;
 };
 

@@ -75,7 +75,6 @@ class Builder {
         cache_(options.cache ? std::make_optional(*options.cache) : std::nullopt),
         sources_dumps_dir_(options.sources_dumps_dir),
         own_dumps_dir_(options.own_dumps_dir),
-        on_missing_(options.on_missing),
         language_(language_option(context.traits)),
         flags_(compiler_options(context.traits) + option_of_fma(context)) {
     const DeviceInfo& info = context_.device.info;
@@ -83,25 +82,28 @@ class Builder {
                 info.driver + "|" + info.version + "|";
   }
 
+  CompileRequest request_for(const Job& job) const {
+    return {options_of(job),
+            program_source(job.instantiation),
+            job.instantiation.kernel_name,
+            {},
+            false};
+  }
+
+  // Whether the cache has it; then it is built.
+  bool load(Job& job, const CompileRequest& request) const {
+    if (!cache_) return false;
+    const auto binary = cache_->load(key_of(request));
+    if (!binary || !from_binary(job, *binary)) return false;
+    job.cached = true;
+    dump(job, request.source, "not built: it was in the program cache");
+    return true;
+  }
+
   // Compiles in one of the compilers' processes, or in this one where there is none. A job that is
   // abandoned meanwhile is not cached: some compilers take as long again to make a binary.
-  void run(Job& job, CompilerPool& compilers, const void* owner,
-           const std::atomic<bool>& abandoned) {
-    CompileRequest request{options_of(job),
-                           program_source(job.instantiation),
-                           job.instantiation.kernel_name,
-                           {},
-                           false};
-    const std::string key = identity_ + request.options + "\n" + request.source;
-    if (cache_) {
-      const auto binary = cache_->load(key);
-      if (binary && from_binary(job, *binary)) {
-        job.cached = true;
-        dump(job, request.source, "not built: it was in the program cache");
-        return;
-      }
-    }
-    if (on_missing_ && !abandoned) on_missing_();
+  void compile(Job& job, CompileRequest request, CompilerPool& compilers, const void* owner,
+               const std::atomic<bool>& abandoned) {
     const bool pocl = context_.traits.vendor == Vendor::pocl;
     if (pocl) request.launches = job.instantiation.launches;
     // NVIDIA's driver finds on disk what the process has built.
@@ -122,15 +124,19 @@ class Builder {
     dump(job, request.source, dump_folders(job).empty() ? "" : build_log(job.program));
     if (!cache_ || abandoned) return;
     if (made)
-      cache_->store(key, answer.binary);
+      cache_->store(key_of(request), answer.binary);
     else
-      store(job, key);
+      store(job, key_of(request));
   }
 
   // Returns whether a driver is compiling in this process.
   bool compiles_here() const { return here_ > 0; }
 
  private:
+  std::string key_of(const CompileRequest& request) const {
+    return identity_ + request.options + "\n" + request.source;
+  }
+
   std::string options_of(const Job& job) const {
     const auto& own = job.instantiation.own;
     if (!own) return flags_;
@@ -235,7 +241,6 @@ class Builder {
   const Context& context_;
   const std::optional<ProgramCache> cache_;
   const std::string sources_dumps_dir_, own_dumps_dir_;
-  const std::function<void()> on_missing_;
   const std::string language_, flags_;
   std::string identity_;
   std::atomic<unsigned> here_{0};
@@ -412,7 +417,11 @@ struct ProgramBuilder::State {
     job.begun = true;
     lock.unlock();
     try {
-      builder.run(job, *compilers, this, abandoned);
+      CompileRequest request = builder.request_for(job);
+      if (!builder.load(job, request)) {
+        note_missing();
+        builder.compile(job, std::move(request), *compilers, this, abandoned);
+      }
     } catch (const cl::Error& error) {
       try {
         rethrow(error, "building kernel " + job.instantiation.kernel_name);
@@ -425,6 +434,16 @@ struct ProgramBuilder::State {
     notice_exit();
     lock.lock();
     job.done = true;
+    ++done;
+    changed.notify_all();
+  }
+
+  // One has to be compiled.
+  void note_missing() {
+    {
+      const std::lock_guard lock(mutex);
+      missing = true;
+    }
     changed.notify_all();
   }
 
@@ -437,6 +456,8 @@ struct ProgramBuilder::State {
   std::map<std::string, std::shared_ptr<Job>> jobs;  // by kernel name
   std::deque<std::shared_ptr<Job>> queue;
   unsigned threads = 0;
+  size_t done = 0;       // jobs
+  bool missing = false;  // one was not in the cache
 };
 
 ProgramBuilder::ProgramBuilder(const Context& context, const BuildOptions& options)
@@ -485,6 +506,20 @@ ProgramBuilder::Built ProgramBuilder::get(const Instantiation& instantiation,
   return {job->program, job->cached};
 }
 
+bool ProgramBuilder::has_to_compile(const std::function<bool()>& go_on) {
+  std::unique_lock lock(state_->mutex);
+  while (!state_->missing && state_->done < state_->jobs.size()) {
+    if (state_->threads == 0) return true;
+    lock.unlock();
+    if (is_leaving() || !go_on())
+      throw Error(ErrorCode::cancelled, "building the kernels was cancelled");
+    lock.lock();
+    state_->changed.wait_for(
+        lock, kPoll, [&] { return state_->missing || state_->done == state_->jobs.size(); });
+  }
+  return state_->missing;
+}
+
 namespace {
 
 // Those of `others` that differ in kind: drivers may make other code for wide ones.
@@ -502,48 +537,52 @@ void add_launches(std::vector<TrialLaunch>& launches, const std::vector<TrialLau
 
 }  // namespace
 
-std::shared_ptr<const Programs> Programs::build(const Context& context,
-                                                std::span<const Instantiation> instantiations,
-                                                const BuildOptions& options) {
-  std::map<std::string, Instantiation> wanted;
-  auto result = std::make_shared<Programs>();
+Programs::Building::Building(const Context& context, std::span<const Instantiation> instantiations,
+                             const BuildOptions& options)
+    : progress_(options.progress), builder_(context, options) {
   for (const Instantiation& instantiation : instantiations) {
     if (options.known != nullptr) {
       const auto known = options.known->by_kernel_.find(instantiation.kernel_name);
       if (known != options.known->by_kernel_.end()) {
-        result->by_kernel_.insert(*known);
+        result_->by_kernel_.insert(*known);
         continue;
       }
     }
-    const auto [known, is_new] = wanted.try_emplace(instantiation.kernel_name, instantiation);
+    const auto [known, is_new] = wanted_.try_emplace(instantiation.kernel_name, instantiation);
     if (!is_new) add_launches(known->second.launches, instantiation.launches);
   }
   // The longest first: what takes longest is not to begin last.
-  std::vector<const Instantiation*> order;
-  for (const auto& [name, instantiation] : wanted) order.push_back(&instantiation);
-  std::ranges::stable_sort(order, std::greater<>(),
+  for (const auto& [name, instantiation] : wanted_) order_.push_back(&instantiation);
+  std::ranges::stable_sort(order_, std::greater<>(),
                            [](const Instantiation* one) { return one->text.size(); });
-  ProgramBuilder builder(context, options);
-  for (const Instantiation* instantiation : order) builder.want(*instantiation);
-  const auto go_on = [&] {
-    return !options.progress ||
-           options.progress("building kernels", result->counts_.cached + result->counts_.built,
-                            wanted.size());
-  };
-  for (const Instantiation* instantiation : order) {
+  for (const Instantiation* instantiation : order_) builder_.want(*instantiation);
+}
+
+bool Programs::Building::go_on() const {
+  const BuildCounts& counts = result_->counts_;
+  return !progress_ || progress_("building kernels", counts.cached + counts.built, wanted_.size());
+}
+
+bool Programs::Building::has_to_compile() {
+  return builder_.has_to_compile([this] { return go_on(); });
+}
+
+std::shared_ptr<const Programs> Programs::Building::finish() {
+  BuildCounts& counts = result_->counts_;
+  for (const Instantiation* instantiation : order_) {
     const std::string& name = instantiation->kernel_name;
-    const ProgramBuilder::Built built = builder.get(*instantiation, go_on);
-    result->by_kernel_[name] = built.program;
-    (built.cached ? result->counts_.cached : result->counts_.built)++;
+    const ProgramBuilder::Built built = builder_.get(*instantiation, [this] { return go_on(); });
+    result_->by_kernel_[name] = built.program;
+    (built.cached ? counts.cached : counts.built)++;
     log(LogArea::programs, LogLevel::debug,
         [&] { return name + (built.cached ? ": from the cache" : ": compiled"); });
     if (!go_on()) throw Error(ErrorCode::cancelled, "building the kernels was cancelled");
   }
   log(LogArea::programs, LogLevel::info, [&] {
-    return std::to_string(result->counts_.built) + " programs compiled, " +
-           std::to_string(result->counts_.cached) + " from the cache";
+    return std::to_string(counts.built) + " programs compiled, " + std::to_string(counts.cached) +
+           " from the cache";
   });
-  return result;
+  return std::move(result_);
 }
 
 std::string Programs::binary(const std::string& kernel_name) const {

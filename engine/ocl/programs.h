@@ -41,8 +41,6 @@ struct BuildOptions {
   Progress progress;                          // may cancel
   const class Programs* known = nullptr;      // kernels that it has are taken from it
   std::shared_ptr<CompilerPool> compilers{};  // unless stated, that of the device
-  // Called on any thread for each program that the cache does not have, while build() runs.
-  std::function<void()> on_missing{};
   std::string own_dumps_dir{};  // where programs of users' kernels go besides; "": nowhere
 };
 
@@ -73,6 +71,9 @@ class ProgramBuilder {
   // milliseconds. Throws Error{device_failed} with the compiler's log (file and line are those of
   // the .cl sources) or by what it crashed, Error{cancelled}.
   Built get(const Instantiation& instantiation, const std::function<bool()>& go_on);
+  // Waits until one of those that are wanted has to be compiled (true), or all came from the cache.
+  // True also where no thread could be started. Throws Error{cancelled}.
+  bool has_to_compile(const std::function<bool()>& go_on);
 
  private:
   struct State;
@@ -86,7 +87,27 @@ class Programs {
   // line are those of the .cl sources), Error{cancelled}.
   static std::shared_ptr<const Programs> build(const Context& context,
                                                std::span<const Instantiation> instantiations,
-                                               const BuildOptions& options);
+                                               const BuildOptions& options) {
+    return Building(context, instantiations, options).finish();
+  }
+  // As build(), in steps. The constructor begins; both functions throw as build() does.
+  class Building {
+   public:
+    Building(const Context& context, std::span<const Instantiation> instantiations,
+             const BuildOptions& options);
+    // As ProgramBuilder::has_to_compile().
+    bool has_to_compile();
+    std::shared_ptr<const Programs> finish();  // once
+
+   private:
+    bool go_on() const;
+
+    const Progress progress_;
+    std::shared_ptr<Programs> result_ = std::make_shared<Programs>();
+    std::map<std::string, Instantiation> wanted_;
+    std::vector<const Instantiation*> order_;
+    ProgramBuilder builder_;
+  };
   // A new kernel object: arguments belong to its holder.
   cl::Kernel kernel(const std::string& kernel_name) const;
   // The binary that the driver gives of its program; PTX on NVIDIA. Throws cl::Error.

@@ -161,15 +161,17 @@ void run(const Arguments& arguments) {
     first_ms = ms_between(first, Clock::now());
     first_result_ms = ms_between(begin, Clock::now());
   };
-  const auto compiled = compile_model(
-      model, config, [&](const std::shared_ptr<CompiledModel>& first, const std::string&) {
-        if (first == nullptr || first_device) return;
-        first_device = first->device().id;
-        Feed feed = feed_for(*first);
-        const auto request = first->create_request();
-        feed.prepare(*request);
-        infer_first(*request, feed);
-      });
+  const auto task = CompiledModel::begin(model, config);
+  task->wait_for_change(nullptr);
+  if (const auto first = task->newest(); !task->is_over()) {
+    first_device = first->device().id;
+    Feed feed = feed_for(*first);
+    const auto request = first->create_request();
+    feed.prepare(*request);
+    infer_first(*request, feed);
+  }
+  const auto compiled = task->wait();
+  say_warnings(*compiled);
   const double load_ms = ms_between(begin, Clock::now());
   Feed feed = feed_for(*compiled);
   const unsigned nireq = asked != 0 ? asked : std::max(compiled->optimal_requests(), 1u);

@@ -38,8 +38,7 @@ void say_notes(const Model& model);
 std::shared_ptr<const Model> read_model(const Arguments& arguments);
 // Compiles, and says on standard error what of the configuration has no effect.
 std::shared_ptr<CompiledModel> compile_model(const std::shared_ptr<const Model>& model,
-                                             const Config& config,
-                                             const FirstTier& first_tier = {});
+                                             const Config& config);
 // Says on standard error what compile_model() says, for models that are compiled in other ways.
 void say_warnings(CompiledModel& compiled);
 // Says on standard error which devices of several have failed since the last call.

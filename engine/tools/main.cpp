@@ -71,8 +71,8 @@ std::shared_ptr<const Model> read_model(const Arguments& arguments) {
 }
 
 std::shared_ptr<CompiledModel> compile_model(const std::shared_ptr<const Model>& model,
-                                             const Config& config, const FirstTier& first_tier) {
-  auto compiled = CompiledModel::compile(model, config, {}, {}, first_tier);
+                                             const Config& config) {
+  auto compiled = CompiledModel::compile(model, config);
   say_warnings(*compiled);
   return compiled;
 }

@@ -4,12 +4,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <condition_variable>
-#include <exception>
-#include <mutex>
 
 #include "gst/infer/network.h"
-#include "kernels/base/threads.h"
 #include "kernels/frames/preprocess.h"
 
 namespace clinfer {
@@ -67,93 +63,30 @@ void PictureModel::find_output() {
 
 std::vector<std::string> PictureModel::take_notices() { return std::exchange(notices_, {}); }
 
-// Compiles on a thread of its own; the destructor ends that.
-class PictureModel::Build {
- public:
-  Build(std::shared_ptr<const Model> model, Config config)
-      : thread_(
-            start_thread<std::jthread>([this, model = std::move(model), config = std::move(config)](
-                                           std::stop_token stop) { run(model, config, stop); })) {}
-
-  // Gives the model that has come since the last call, else null; waits for the first one. Throws what ended the build,
-  // and Error{cancelled} when `go_on` says so.
-  std::shared_ptr<CompiledModel> take(const GoOn& go_on, bool wait) {
-    std::unique_lock lock(mutex_);
-    while (wait && newest_ == nullptr && failure_ == nullptr) {
-      changed_.wait_for(lock, kAskAgain);
-      if (go_on != nullptr && !go_on()) throw Error{ErrorCode::cancelled, "compiling was stopped"};
-    }
-    if (failure_ != nullptr) std::rethrow_exception(failure_);
-    return std::exchange(newest_, nullptr);
-  }
-
-  bool is_over() {
-    const std::lock_guard lock(mutex_);
-    return over_ && newest_ == nullptr;
-  }
-
- private:
-  void run(const std::shared_ptr<const Model>& model, const Config& config,
-           const std::stop_token& stop) {
-    try {
-      set(CompiledModel::compile(
-              model, config,
-              [&](const std::string&, size_t, size_t) { return !stop.stop_requested(); }, {},
-              [&](std::shared_ptr<CompiledModel> first, const std::string&) {
-                if (first != nullptr) set(std::move(first), false);
-              }),
-          true);
-    } catch (...) {
-      const std::lock_guard lock(mutex_);
-      failure_ = std::current_exception();
-    }
-    changed_.notify_all();
-  }
-
-  void set(std::shared_ptr<CompiledModel> compiled, bool last) {
-    std::shared_ptr<CompiledModel> dropped = std::move(compiled);  // destroyed without the lock
-    {
-      const std::lock_guard lock(mutex_);
-      std::swap(newest_, dropped);
-      over_ = last;
-    }
-    changed_.notify_all();
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::shared_ptr<CompiledModel> newest_;
-  bool over_ = false;
-  std::exception_ptr failure_;
-  std::jthread thread_;  // last, so that it ends first
-};
-
-PictureModel::~PictureModel() = default;
-
 void PictureModel::compile(const GoOn& go_on) {
   Config config;
   config.device = settings_.device;
   config.cache_dir = settings_.cache_dir;
   config.set_all(settings_.config);
-  build_ = std::make_unique<Build>(network_.model, std::move(config));
-  use(build_->take(go_on, true));
+  build_ = CompiledModel::begin(network_.model, config);
+  while (!take_newest()) {
+    build_->wait_for_change(nullptr, kAskAgain);
+    if (go_on != nullptr && !go_on()) throw Error{ErrorCode::cancelled, "compiling was stopped"};
+  }
 }
 
 bool PictureModel::take_newest() {
   if (build_ == nullptr) return false;
-  std::shared_ptr<CompiledModel> newest = build_->take({}, false);
-  if (newest == nullptr) return false;
-  use(std::move(newest));
-  return true;
-}
-
-void PictureModel::use(std::shared_ptr<CompiledModel> compiled) {
-  auto request = compiled->create_request();
+  const bool is_last = build_->is_over();
+  std::shared_ptr<CompiledModel> newest = build_->newest();
+  if (is_last) build_.reset();
+  if (newest == compiled_) return false;
+  auto request = newest->create_request();
   for (const auto& [index, value] : network_.constants) request->set_input(index, value);
   request_ = std::move(request);
-  compiled_ = std::move(compiled);
+  compiled_ = std::move(newest);
   for (const std::string& warning : compiled_->warnings()) notices_.push_back(warning);
-  if (build_->is_over()) build_.reset();
+  return true;
 }
 
 std::pair<float, float> PictureModel::scaling(const float* values, size_t count) {

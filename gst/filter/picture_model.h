@@ -35,7 +35,6 @@ class PictureModel {
   // Reads the model for frames of this size (FilterSettings::reshape may be "frame") and says what
   // comes out. Throws Error, also where the model's output is no picture.
   PictureModel(const FilterSettings& settings, PictureSize frame);
-  ~PictureModel();
 
   PictureSize output() const { return output_; }
   // As long as anyone holds the model, others that read the same file get it without reading.
@@ -58,10 +57,7 @@ class PictureModel {
   void run(const Frame& frame, uint8_t* rows, int stride, const GoOn& go_on = {});
 
  private:
-  class Build;
-
   void find_output();
-  void use(std::shared_ptr<CompiledModel> compiled);
   // Factor and summand from the output's numbers to 0..255.
   std::pair<float, float> scaling(const float* values, size_t count);
 
@@ -75,7 +71,7 @@ class PictureModel {
   std::shared_ptr<CompiledModel> compiled_;
   std::unique_ptr<InferRequest> request_;
   std::vector<std::string> notices_;
-  std::unique_ptr<Build> build_;  // until its last model is taken
+  std::unique_ptr<CompileTask> build_;  // until its last model is taken
 };
 
 }  // namespace clinfer

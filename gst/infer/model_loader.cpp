@@ -10,7 +10,6 @@
 #include "gst/base/log.h"
 #include "gst/infer/tuning_messages.h"
 #include "kernels/base/leaving.h"
-#include "kernels/base/threads.h"
 
 #define GST_CAT_DEFAULT clinfer_loader_debug
 
@@ -55,78 +54,87 @@ ModelLoader::ModelLoader(GstElement* element, Loaded loaded)
 
 ModelLoader::~ModelLoader() { stop(); }
 
-void ModelLoader::start(Task task) {
+void ModelLoader::start(Wanted wanted) {
   reset();
-  {
-    const std::lock_guard lock(mutex_);
-    started_ = busy_ = true;
-    stopping_ = false;
-    display_ = task.display;
-    cancel_ = false;
-  }
-  begin(std::move(task));
+  const std::lock_guard lock(mutex_);
+  started_ = true;
+  stopping_ = false;
+  display_ = wanted.display;
+  begin(std::move(wanted));
+  first_ = loadings_.back();
 }
 
-void ModelLoader::begin(Task task) try {
-  const std::lock_guard control(control_);
-  if (thread_.joinable()) thread_.join();  // it has ended its loop
-  // The task is moved, since nothing on the thread would catch a failure to copy it.
-  thread_ = start_thread([this, task = std::move(task)]() mutable { loop(std::move(task)); });
-} catch (...) {
-  {
-    const std::lock_guard lock(mutex_);
-    busy_ = false;
-    over_ = true;
-  }
-  changed_.notify_all();
-  throw;
+void ModelLoader::begin(Wanted wanted) {
+  const std::shared_ptr<const Loading> before = loadings_.empty() ? nullptr : loadings_.back();
+  // The thread gets the model by move, since nothing on it would catch a failure to copy.
+  loadings_.push_back(
+      std::make_shared<Loading>([this, before, wanted = std::move(wanted)](Loading& task) mutable {
+        pthread_setname_np(pthread_self(), "clinfer:compile");
+        if (before != nullptr) {
+          before->wait();
+          forget_first();
+          if (task.is_cancelled() || session() == nullptr) return std::shared_ptr<const Session>();
+        }
+        return load(std::move(wanted), task);
+      }));
+}
+
+// Once it is over: it would keep its model alive, which others replace.
+void ModelLoader::forget_first() {
+  std::shared_ptr<const Loading> first;  // destroyed without the lock
+  const std::lock_guard lock(mutex_);
+  if (first_ != nullptr && first_->is_over()) first.swap(first_);
 }
 
 bool ModelLoader::replace(const Settings& settings) {
-  Task task{settings, {}, nullptr};
-  {
-    const std::lock_guard lock(mutex_);
-    if (!started_ || stopping_) return false;
-    task.display = display_;
-    if (busy_) {
-      pending_ = std::move(task);
-      if (has_full_) cancel_ = true;  // the first model is needed if this one fails
-      return true;
+  forget_first();
+  std::vector<std::shared_ptr<Loading>> ended;  // destroyed without the lock
+  const std::lock_guard lock(mutex_);
+  if (!started_ || stopping_) return false;
+  for (auto at = loadings_.begin(); at != loadings_.end();) {
+    if (!(*at)->is_over()) {
+      ++at;
+      continue;
     }
-    busy_ = true;
-    cancel_ = false;
+    ended.push_back(std::move(*at));
+    at = loadings_.erase(at);
   }
-  begin(std::move(task));
+  begin({settings, {}, display_});
+  // The first model is needed if this one fails.
+  for (const auto& loading : loadings_)
+    if (loading != loadings_.back() && (has_full_ || loading != first_)) loading->cancel();
   return true;
 }
 
 void ModelLoader::use(std::shared_ptr<const Session> session) {
   reset();
   const std::lock_guard lock(mutex_);
-  started_ = over_ = has_full_ = true;
+  started_ = has_full_ = true;
   stopping_ = false;
   display_ = session->shared->display;
   session_ = std::move(session);
 }
 
 void ModelLoader::stop() {
+  std::vector<std::shared_ptr<Loading>> stopped;
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
-    cancel_ = true;
-    pending_.reset();
+    for (const auto& loading : loadings_) loading->cancel();
+    stopped.swap(loadings_);
   }
-  const std::lock_guard control(control_);
-  if (thread_.joinable()) thread_.join();
+  for (const auto& loading : stopped) loading->wait();
 }
 
 void ModelLoader::reset() {
   stop();
   std::shared_ptr<const Session> dropped;  // destroyed without the lock
+  std::shared_ptr<const Loading> ended;
   const std::lock_guard lock(mutex_);
-  dropped = std::exchange(session_, nullptr);
+  dropped.swap(session_);
+  ended.swap(first_);
   display_ = nullptr;
-  started_ = over_ = has_first_ = has_full_ = false;
+  started_ = has_full_ = false;
 }
 
 bool ModelLoader::is_started() const {
@@ -145,104 +153,99 @@ std::shared_ptr<const Session> ModelLoader::session() const {
 }
 
 std::shared_ptr<const Session> ModelLoader::wait() const {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return interrupted_ || over_ || has_first_; });
-  return interrupted_ ? nullptr : session_;
+  const std::stop_token interrupted = interruption_.token();
+  std::shared_ptr<const Loading> first;
+  {
+    const std::lock_guard lock(mutex_);
+    first = first_;
+  }
+  if (first != nullptr) first->wait_for_result(interrupted);
+  return interrupted.stop_requested() ? nullptr : session();
 }
 
 bool ModelLoader::is_over() const {
   const std::lock_guard lock(mutex_);
-  return over_ || has_first_;
+  return started_ && (first_ == nullptr || first_->is_over() || first_->newest() != nullptr);
 }
 
-void ModelLoader::set_interrupted(bool interrupted) {
-  {
-    const std::lock_guard lock(mutex_);
-    interrupted_ = interrupted;
+// Tells the application of the progress, and takes what computes meanwhile.
+class ModelLoader::Watch final : public LoadWatch {
+ public:
+  Watch(ModelLoader& loader, const Wanted& wanted, Loading& task)
+      : loader_(loader), wanted_(wanted), task_(task) {}
+
+  bool goes_on(const CompileProgress& progress) override {
+    if (pacer_.is_due()) tell(progress);
+    return !task_.is_cancelled();
   }
-  changed_.notify_all();
-}
-
-void ModelLoader::loop(Task task) {
-  pthread_setname_np(pthread_self(), "clinfer:compile");
-  for (std::optional<Task> next = std::move(task); next;) {
-    run(std::move(*next));
-    {
-      const std::lock_guard lock(mutex_);
-      next = std::exchange(pending_, std::nullopt);
-      if (stopping_ || session_ == nullptr) next.reset();
-      if (next)
-        cancel_ = false;
-      else
-        busy_ = false;
-      // Only after the messages, so that neither a frame nor EOS overtakes them.
-      over_ = true;
-    }
-    changed_.notify_all();
+  void take_interim(std::shared_ptr<SharedModel> shared) override {
+    if (task_.is_cancelled()) return;
+    // gst-launch and others stay PAUSED for as long as something is under way.
+    has_first_ = true;
+    loader_.post_progress(GST_PROGRESS_TYPE_COMPLETE,
+                          text_of_tier(*shared->compiled, wanted_.network.name, false).c_str());
+    auto session = std::make_shared<const Session>(
+        Session{wanted_.network, std::move(shared), wanted_.settings});
+    loader_.take_over(session);
+    task_.offer(std::move(session));
   }
-}
 
-void ModelLoader::run(Task task) {
+ private:
+  void tell(const CompileProgress& progress) {
+    const std::string text = progress.tuning
+                                 ? tuning_text(*progress.tuning)
+                                 : progress.what + " (" + std::to_string(progress.step) + " of " +
+                                       std::to_string(progress.of) + ")";
+    if (has_first_ || progress.what.empty() || std::exchange(told_, text) == text) return;
+    loader_.post_progress(GST_PROGRESS_TYPE_CONTINUE, text.c_str());
+    if (progress.tuning)
+      gst_element_post_message(loader_.element_,
+                               gst_message_new_element(GST_OBJECT(loader_.element_),
+                                                       tuning_structure(*progress.tuning)));
+  }
+
+  ModelLoader& loader_;
+  const Wanted& wanted_;
+  Loading& task_;
+  Pacer pacer_;
+  bool has_first_ = false;
+  std::string told_;
+};
+
+std::shared_ptr<const Session> ModelLoader::load(Wanted wanted, Loading& task) {
   const auto fail = [&](const Failure& failure) {
-    if (failure.code == ErrorCode::cancelled && (cancel_.load() || is_leaving()))
+    task.offer(nullptr);
+    if (failure.code == ErrorCode::cancelled && (task.is_cancelled() || is_leaving()))
       return post_progress(GST_PROGRESS_TYPE_CANCELED, "Compiling was stopped");
     post_progress(GST_PROGRESS_TYPE_ERROR, failure.what);
     if (const std::shared_ptr<const Session> kept = session())
       GST_ELEMENT_WARNING(element_, RESOURCE, SETTINGS,
-                          ("model=%s is not taken, %s stays: %s", task.settings.model.c_str(),
+                          ("model=%s is not taken, %s stays: %s", wanted.settings.model.c_str(),
                            kept->settings.model.c_str(), failure.what),
                           (nullptr));
     else
       post_error(element_, failure);
   };
-  guard(fail, false, [&] {
+  return guard(fail, std::shared_ptr<const Session>(), [&] {
     const ExitWaits exit_waits;
-    const bool is_described = task.network.model != nullptr;
-    if (!is_described) task.network = describe_network(task.settings);
-    post_progress(GST_PROGRESS_TYPE_START, ("Compiling " + task.network.name).c_str());
-    if (!is_described) say_what_was_settled(element_, task.network, task.settings);
-    return compile(task), true;
+    const bool is_described = wanted.network.model != nullptr;
+    if (!is_described) wanted.network = describe_network(wanted.settings);
+    post_progress(GST_PROGRESS_TYPE_START, ("Compiling " + wanted.network.name).c_str());
+    if (!is_described) say_what_was_settled(element_, wanted.network, wanted.settings);
+    return compile(wanted, task);
   });
 }
 
-void ModelLoader::compile(const Task& task) {
+std::shared_ptr<const Session> ModelLoader::compile(const Wanted& wanted, Loading& task) {
   const std::shared_ptr<const Session> previous = session();
-  Pacer pacer;
-  std::atomic<bool> has_first{false};
-  const Progress progress = [&](const std::string& what, size_t step, size_t of) {
-    if (!has_first && pacer.is_due())
-      post_progress(
-          GST_PROGRESS_TYPE_CONTINUE,
-          (what + " (" + std::to_string(step) + " of " + std::to_string(of) + ")").c_str());
-    return !cancel_.load();
-  };
-  const TuningObserver observer = [&](const TuningStatus& status) {
-    if (pacer.is_due()) {
-      post_progress(GST_PROGRESS_TYPE_CONTINUE, tuning_text(status).c_str());
-      gst_element_post_message(
-          element_, gst_message_new_element(GST_OBJECT(element_), tuning_structure(status)));
-    }
-    return !cancel_.load();
-  };
-  const FirstShared first = [&](std::shared_ptr<SharedModel> shared, const std::string& why_not) {
-    if (shared == nullptr)
-      GST_DEBUG_OBJECT(element_, "%s has no first tier: %s", task.network.name.c_str(),
-                       why_not.c_str());
-    if (shared == nullptr || cancel_.load()) return;
-    // gst-launch and others stay PAUSED for as long as something is under way.
-    has_first = true;
-    post_progress(GST_PROGRESS_TYPE_COMPLETE,
-                  text_of_tier(*shared->compiled, task.network.name, false).c_str());
-    take_over(
-        std::make_shared<const Session>(Session{task.network, std::move(shared), task.settings}));
-  };
   std::shared_ptr<const Session> session;
   try {
+    Watch watch(*this, wanted, task);
     session = std::make_shared<const Session>(
-        Session{task.network,
-                find_or_compile(task.network, task.settings, task.display, previous != nullptr,
-                                progress, observer, first),
-                task.settings});
+        Session{wanted.network,
+                find_or_compile(wanted.network, wanted.settings, wanted.display,
+                                previous != nullptr, watch),
+                wanted.settings});
   } catch (...) {
     if (this->session() != previous) take_over(previous);
     throw;
@@ -250,14 +253,15 @@ void ModelLoader::compile(const Task& task) {
   report(*session);
   take_over(session);
   post_progress(GST_PROGRESS_TYPE_COMPLETE,
-                text_of_tier(*session->shared->compiled, task.network.name, true).c_str());
+                text_of_tier(*session->shared->compiled, wanted.network.name, true).c_str());
   if (previous != nullptr)
     gst_element_post_message(
         element_, gst_message_new_element(
                       GST_OBJECT(element_),
                       gst_structure_new("clinfer-model", "model", G_TYPE_STRING,
-                                        task.settings.model.c_str(), "previous", G_TYPE_STRING,
+                                        wanted.settings.model.c_str(), "previous", G_TYPE_STRING,
                                         previous->settings.model.c_str(), nullptr)));
+  return session;
 }
 
 // From now on frames are for this session; null: for none.
@@ -266,12 +270,8 @@ void ModelLoader::take_over(const std::shared_ptr<const Session>& session) {
   {
     const std::lock_guard lock(mutex_);
     before = std::exchange(session_, session);
-    if (session == nullptr)
-      has_first_ = false;
-    else
-      (session->shared->is_interim ? has_first_ : has_full_) = true;
+    if (session != nullptr && !session->shared->is_interim) has_full_ = true;
   }
-  changed_.notify_all();
   if (session != nullptr) loaded_(*session, before.get());
 }
 

@@ -4,18 +4,17 @@
 
 #include <gst/gst.h>
 
-#include <atomic>
-#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
-#include <thread>
+#include <vector>
 
+#include "gst/infer/interruption.h"
 #include "gst/infer/network.h"
 #include "gst/infer/settings.h"
 #include "gst/infer/shared_model.h"
+#include "kernels/base/task.h"
 
 namespace clinfer {
 
@@ -44,7 +43,7 @@ class ModelLoader {
  public:
   // A model to compile; `display` is that of the frames' VA surfaces, or null. An empty network is
   // read and described first.
-  struct Task {
+  struct Wanted {
     Settings settings;
     Network network;
     std::shared_ptr<const SurfaceDisplay> display;
@@ -58,7 +57,7 @@ class ModelLoader {
   ~ModelLoader();  // as stop()
 
   // Stops what is under way, drops the session, and begins to compile.
-  void start(Task task);
+  void start(Wanted wanted);
   // Compiles another model while session() stays what it is; the new session takes over when it is
   // ready. A failure is a warning then, and the old session stays. Any thread, also from a handler
   // of messages; does not block. False when nothing was started.
@@ -83,34 +82,33 @@ class ModelLoader {
   // Whether there is a session, or compiling has failed; wait() would not block.
   bool is_over() const;
   // While interrupted, wait() does not block: the pads are flushing.
-  void set_interrupted(bool interrupted);
+  void set_interrupted(bool interrupted) { interruption_.set(interrupted); }
 
  private:
-  void begin(Task task);  // on a thread of its own; busy_ is set
-  void loop(Task task);
-  void run(Task task);
-  void compile(const Task& task);
+  using Loading = Task<std::shared_ptr<const Session>>;
+  class Watch;
+
+  void begin(Wanted wanted);  // with the lock
+  void forget_first();
+  std::shared_ptr<const Session> load(Wanted wanted, Loading& task);
+  std::shared_ptr<const Session> compile(const Wanted& wanted, Loading& task);
   void take_over(const std::shared_ptr<const Session>& session);
   void report(const Session& session);
   void post_progress(GstProgressType type, const char* text) const;
 
   GstElement* const element_;
   const Loaded loaded_;
-  std::mutex control_;  // guards thread_; held while a thread is joined
-  std::thread thread_;
-  std::atomic<bool> cancel_{false};
+  Interruption interruption_;
 
   mutable std::mutex mutex_;  // guards what follows
-  mutable std::condition_variable changed_;
   bool started_ = false, stopping_ = false;
-  bool busy_ = false;            // the thread has a task
-  std::optional<Task> pending_;  // its next one
+  bool has_full_ =
+      false;  // since start() or use() there was a session that is not of the first tier
   std::shared_ptr<const SurfaceDisplay> display_;
   std::shared_ptr<const Session> session_;
-  // Since start() or use() there was a session of the first tier, of the full one.
-  bool has_first_ = false, has_full_ = false;
-  bool over_ = false;
-  bool interrupted_ = true;
+  std::shared_ptr<const Loading> first_;  // of start(), until another follows; null after use()
+  // Under way, in order: each waits for the end of the one before it.
+  std::vector<std::shared_ptr<Loading>> loadings_;
 };
 
 }  // namespace clinfer

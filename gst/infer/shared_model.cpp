@@ -8,6 +8,7 @@
 
 #include "gst/frames/cuda_memory.h"
 #include "gst/infer/properties.h"
+#include "kernels/base/log.h"
 
 namespace clinfer {
 namespace {
@@ -43,14 +44,14 @@ Tensor rows_of(const Tensor& value, const Shape& shape, size_t image) {
   return mine;
 }
 
+constexpr auto kAskAgain = std::chrono::milliseconds(50);
+
 // One model per id. An entry lives as long as an element uses or compiles its model.
 class Registry {
  public:
   std::shared_ptr<SharedModel> find_or_compile(const Network& network, const Settings& settings,
                                                std::shared_ptr<const SurfaceDisplay> display,
-                                               bool replace, const Progress& progress,
-                                               const TuningObserver& observer,
-                                               const FirstShared& first) {
+                                               bool replace, LoadWatch& watch) {
     const std::string& id = settings.model_instance_id;
     const Key key{id, display != nullptr ? display->display.handle : nullptr};
     {
@@ -71,25 +72,18 @@ class Registry {
         lock.unlock();
         if (theirs != nullptr && !has_first &&
             engine_difference(theirs->compiled_for, settings).empty()) {
-          first(theirs, "");
+          watch.take_interim(theirs);
           has_first = true;
         }
-        if (progress && !progress("waiting for model-instance-id " + id, 0, 1))
+        if (!watch.goes_on({"waiting for model-instance-id " + id, 0, 1, {}}))
           throw Error{ErrorCode::cancelled, "waiting for model-instance-id " + id + " was stopped"};
         lock.lock();
       }
     }
     std::shared_ptr<SharedModel> model;
     try {
-      model = compile_shared(network, settings, display, progress, observer,
-                             [&](std::shared_ptr<SharedModel> shared, const std::string& why_not) {
-                               {
-                                 const std::lock_guard lock(mutex_);
-                                 entries_[key].first = shared;
-                               }
-                               changed_.notify_all();
-                               first(std::move(shared), why_not);
-                             });
+      Announcing announcing(*this, key, watch);
+      model = compile_shared(network, settings, display, announcing);
     } catch (...) {
       settle(key, nullptr);
       throw;
@@ -99,12 +93,31 @@ class Registry {
   }
 
  private:
-  static constexpr auto kAskAgain = std::chrono::milliseconds(50);
   using Key = std::pair<std::string, void*>;  // id and display
   struct Entry {
     std::weak_ptr<SharedModel> model;
     bool compiling = false;
     std::weak_ptr<SharedModel> first{};  // its first tier, while it is being compiled
+  };
+  // Tells those who wait for the same model, too.
+  class Announcing final : public LoadWatch {
+   public:
+    Announcing(Registry& registry, Key key, LoadWatch& watch)
+        : registry_(registry), key_(std::move(key)), watch_(watch) {}
+    bool goes_on(const CompileProgress& progress) override { return watch_.goes_on(progress); }
+    void take_interim(std::shared_ptr<SharedModel> shared) override {
+      {
+        const std::lock_guard lock(registry_.mutex_);
+        registry_.entries_[key_].first = shared;
+      }
+      registry_.changed_.notify_all();
+      watch_.take_interim(std::move(shared));
+    }
+
+   private:
+    Registry& registry_;
+    const Key key_;
+    LoadWatch& watch_;
   };
 
   [[noreturn]] static void refuse(const std::string& id, const Settings& theirs,
@@ -218,52 +231,60 @@ std::shared_ptr<SharedModel> share(const Network& network, const Settings& setti
   return shared;
 }
 
+// `compiled` until another model computes; null where it cannot be used, since the one that was asked for
+// may serve nevertheless.
+std::shared_ptr<SharedModel> share_interim(const Network& network, const Settings& settings,
+                                           const std::shared_ptr<const SurfaceDisplay>& display,
+                                           const std::shared_ptr<CompiledModel>& compiled) try {
+  // One device of several reads mapped frames: it may not be the display's.
+  auto shared =
+      share(network, settings, compiled->tier() == Tier::first ? display : nullptr, compiled);
+  shared->is_interim = true;
+  return shared;
+} catch (const std::exception& error) {
+  log(LogArea::device, LogLevel::debug,
+      [&] { return network.name + " waits for its own device: " + error.what(); });
+  return nullptr;
+}
+
 }  // namespace
 
 std::shared_ptr<SharedModel> compile_shared(const Network& network, const Settings& settings,
                                             std::shared_ptr<const SurfaceDisplay> display,
-                                            const Progress& progress,
-                                            const TuningObserver& observer,
-                                            const FirstShared& first) {
+                                            LoadWatch& watch) {
   Config config = engine_config(network, settings);
   config.nv12_two_inputs = false;  // frames are given as pictures
   config.partial_batches = config.half_outputs = true;
   if (display != nullptr) config.va_display = display->display;
-  const FirstTier ready = [&](std::shared_ptr<CompiledModel> compiled, const std::string& why_not) {
-    std::shared_ptr<SharedModel> shared;
-    std::string problem = why_not;
-    try {
-      // One device of several reads mapped frames: it may not be the display's.
-      if (compiled != nullptr) {
-        const bool on_host = compiled->tier() == Tier::first;
-        shared = share(network, settings, on_host ? display : nullptr, std::move(compiled));
-        shared->is_interim = true;
-      }
-    } catch (const std::exception& error) {
-      problem = error.what();  // the device's own model may serve nevertheless
+  const std::unique_ptr<CompileTask> task = CompiledModel::begin(network.model, config);
+  for (std::shared_ptr<CompiledModel> interim;;) {
+    std::shared_ptr<CompiledModel> newest = task->newest();
+    if (task->is_over()) break;
+    if (newest != nullptr && newest != interim) {
+      interim = std::move(newest);
+      if (auto shared = share_interim(network, settings, display, interim))
+        watch.take_interim(std::move(shared));
     }
-    first(std::move(shared), problem);
-  };
-  auto compiled = CompiledModel::compile(network.model, config, progress, observer, ready);
+    if (!watch.goes_on(task->progress())) task->cancel();
+    task->wait_for_change(interim, kAskAgain);
+  }
+  const std::shared_ptr<CompiledModel> compiled = task->wait();
   std::string surface_problem = compiled->sharing_problem();
   if constexpr (kHaveSurfaces)
     if (display != nullptr && surface_problem.empty())
       surface_problem = test_sharing(*display, *compiled, PixelFormat::nv12);
-  auto shared = share(network, settings, std::move(display), std::move(compiled));
+  auto shared = share(network, settings, std::move(display), compiled);
   shared->surface_problem = std::move(surface_problem);
   return shared;
 }
 
 std::shared_ptr<SharedModel> find_or_compile(const Network& network, const Settings& settings,
                                              std::shared_ptr<const SurfaceDisplay> display,
-                                             bool replace, const Progress& progress,
-                                             const TuningObserver& observer,
-                                             const FirstShared& first) {
+                                             bool replace, LoadWatch& watch) {
   if (settings.model_instance_id.empty())
-    return compile_shared(network, settings, std::move(display), progress, observer, first);
+    return compile_shared(network, settings, std::move(display), watch);
   static Registry registry;
-  return registry.find_or_compile(network, settings, std::move(display), replace, progress,
-                                  observer, first);
+  return registry.find_or_compile(network, settings, std::move(display), replace, watch);
 }
 
 }  // namespace clinfer

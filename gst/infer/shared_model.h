@@ -3,7 +3,6 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -43,31 +42,34 @@ struct SharedModel {
   std::optional<std::string> deep_problem_;  // of P010; nothing: not tested
 };
 
-// Receives what computes until the model is compiled (FirstTier), or null and why there is nothing;
-// of several devices perhaps more than once.
-using FirstShared =
-    std::function<void(std::shared_ptr<SharedModel> shared, const std::string& why_not)>;
+// A listener to the loading of a model. The thread that loads it calls the functions.
+class LoadWatch {
+ public:
+  // Several times a second. False: the model is not wanted any more.
+  virtual bool goes_on(const CompileProgress& progress) = 0;
+  // `shared` computes until the model is compiled: the first tier, or one device of several.
+  virtual void take_interim(std::shared_ptr<SharedModel> shared) = 0;
+
+ protected:
+  ~LoadWatch() = default;
+};
 
 // Compiles for `network`, on the display of surfaces unless that is null, and makes the requests;
 // tests the display first. Throws Error, also where the outputs of a batch
 // cannot be told apart by image.
 std::shared_ptr<SharedModel> compile_shared(const Network& network, const Settings& settings,
                                             std::shared_ptr<const SurfaceDisplay> display,
-                                            const Progress& progress,
-                                            const TuningObserver& observer,
-                                            const FirstShared& first);
+                                            LoadWatch& watch);
 
 // The model of settings.model_instance_id. The first caller compiles it; others wait for it.
 // Without an id, a model for this caller alone. Throws Error, also where the id stands for a model
 // with other settings, unless `replace`: the id stands for the new model then, and elements that
-// use the old one keep it. The message names the setting. `progress` is asked while waiting too.
+// use the old one keep it. The message names the setting. `watch` is asked while waiting too.
 // Elements whose frames come on different displays do not share: no batch has pictures of two
 // OpenCL contexts.
 std::shared_ptr<SharedModel> find_or_compile(const Network& network, const Settings& settings,
                                              std::shared_ptr<const SurfaceDisplay> display,
-                                             bool replace, const Progress& progress,
-                                             const TuningObserver& observer,
-                                             const FirstShared& first);
+                                             bool replace, LoadWatch& watch);
 
 // How the outputs of image `image` are taken out of those of a batch: a slice of the first
 // dimension, or for DetectionOutput the rows with that image's number.

@@ -4,17 +4,19 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "gst/base/guard.h"
 #include "gst/base/log.h"
 #include "gst/infer/widths.h"
-#include "kernels/base/threads.h"
 
 #define GST_CAT_DEFAULT clinfer_loader_debug
 
 namespace clinfer {
 namespace {
+
+constexpr auto kAskAgain = std::chrono::milliseconds(50);
 
 // reshape=?xH or nothing, with the width filled in.
 std::string reshape_for(const Session& base, int width) {
@@ -26,134 +28,101 @@ std::string reshape_for(const Session& base, int width) {
   return reshape.replace(open, end - open, size);
 }
 
+// Offers the first tier of a width, and stops where nobody wants it any more.
+class WidthWatch final : public LoadWatch {
+ public:
+  using Building = Task<std::shared_ptr<const Session>>;
+  WidthWatch(Building& task, const Network& network, const Settings& settings)
+      : task_(task), network_(network), settings_(settings) {}
+
+  bool goes_on(const CompileProgress&) override { return !task_.is_cancelled(); }
+  void take_interim(std::shared_ptr<SharedModel> shared) override {
+    task_.offer(std::make_shared<const Session>(Session{network_, std::move(shared), settings_}));
+  }
+
+ private:
+  Building& task_;
+  const Network& network_;
+  const Settings& settings_;
+};
+
 }  // namespace
 
 std::shared_ptr<const Session> WidthBuckets::session_for(const std::shared_ptr<const Session>& base,
                                                          int width, int height, bool waits) {
   const Network& network = base->network;
   if (!network.model->inputs()[network.image_input].open_width) return base;
-  if (base_ != nullptr && base_->network.model != network.model) clear();
-  {
-    const std::lock_guard lock(mutex_);
-    base_ = base;
-  }
+  if (std::exchange(model_, network.model) != network.model) clear();
   const std::vector<int> widths = bucket_widths(network.width);
   const int wanted = bucket_for(widths, network.height, width, height);
   if (wanted == network.width) return base;
-  want(base, wanted);
-  std::unique_lock lock(mutex_);
-  const auto is_there = [&](int wide) {
-    const auto found = buckets_.find(wide);
-    return found != buckets_.end() && found->second.session != nullptr;
-  };
-  if (waits)
-    changed_.wait(lock, [&] {
-      return interrupted_ || is_there(wanted) || buckets_[wanted].state != Bucket::State::wanted;
-    });
-  if (is_there(wanted)) return buckets_[wanted].session;
+  const Building& building = bucket(base, wanted);
+  if (waits) building.wait_for_result(interruption_.token());
+  if (auto session = building.newest()) return session;
   // The narrowest that holds the line, else the widest that is there.
   std::shared_ptr<const Session> best = base;
   for (const int wide : widths) {
-    const bool is_base = wide == network.width;
-    if (!is_base && !is_there(wide)) continue;
-    best = is_base ? base : buckets_[wide].session;
+    std::shared_ptr<const Session> session = base;
+    if (wide != network.width) {
+      const std::lock_guard lock(mutex_);
+      const auto found = buckets_.find(wide);
+      session = found != buckets_.end() ? found->second->newest() : nullptr;
+    }
+    if (session == nullptr) continue;
+    best = std::move(session);
     if (wide >= wanted) break;
   }
   return best;
 }
 
-// Has a width compiled, unless it is ready, on its way or was refused.
-void WidthBuckets::want(const std::shared_ptr<const Session>& base, int width) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!buckets_.try_emplace(width).second) return;
-    GST_INFO_OBJECT(element_, "%s is compiled for lines of width %d", base->network.name.c_str(),
-                    width);
-    if (std::exchange(busy_, true)) return;
-  }
-  if (thread_.joinable()) thread_.join();  // it has ended its loop
-  cancel_ = false;
-  try {
-    thread_ = start_thread([this] { loop(); });
-  } catch (...) {
-    const std::lock_guard lock(mutex_);
-    busy_ = false;
-    buckets_.erase(width);
-    throw;
-  }
+// The width, which is ready, on its way or refused; compiled from now on if it is a new one.
+WidthBuckets::Building& WidthBuckets::bucket(const std::shared_ptr<const Session>& base,
+                                             int width) {
+  const std::lock_guard lock(mutex_);
+  const auto found = buckets_.find(width);
+  if (found != buckets_.end()) return *found->second;
+  GST_INFO_OBJECT(element_, "%s is compiled for lines of width %d", base->network.name.c_str(),
+                  width);
+  auto building = std::make_unique<Building>(
+      [this, base, width](Building& task) { return build(*base, width, task); });
+  return *(buckets_[width] = std::move(building));
 }
 
-void WidthBuckets::loop() {
+std::shared_ptr<const Session> WidthBuckets::build(const Session& base, int width, Building& task) {
   pthread_setname_np(pthread_self(), "clinfer:widths");
-  const auto is_wanted = [](const auto& entry) {
-    return entry.second.state == Bucket::State::wanted;
-  };
-  for (;;) {
-    int width = 0;
-    {
-      const std::lock_guard lock(mutex_);
-      const auto next = std::find_if(buckets_.begin(), buckets_.end(), is_wanted);
-      if (cancel_ || next == buckets_.end()) {
-        std::erase_if(buckets_, is_wanted);
-        busy_ = false;
-        return;
-      }
-      width = next->first;
-    }
-    const bool done = guard(
-        [&](const Failure& failure) {
-          if (failure.code == ErrorCode::cancelled && cancel_) return;
-          GST_ELEMENT_WARNING(element_, RESOURCE, SETTINGS,
-                              ("the network cannot be %d wide, so that longer or shorter lines of "
-                               "text go to another width: %s",
-                               width, failure.what),
-                              ("set reshape=WIDTHxHEIGHT for one width"));
-        },
-        false, [&] { return compile(width), true; });
-    {
-      const std::lock_guard lock(mutex_);
-      if (done)
-        buckets_[width].state = Bucket::State::ready;
-      else if (!cancel_)
-        buckets_[width] = {Bucket::State::failed, nullptr};
-    }
-    changed_.notify_all();
-  }
+  std::unique_lock turn(building_, std::defer_lock);
+  while (!turn.try_lock_for(kAskAgain))
+    if (task.is_cancelled()) return nullptr;
+  return guard(
+      [&](const Failure& failure) {
+        if (failure.code == ErrorCode::cancelled && task.is_cancelled()) return;
+        GST_ELEMENT_WARNING(element_, RESOURCE, SETTINGS,
+                            ("the network cannot be %d wide, so that longer or shorter lines of "
+                             "text go to another width: %s",
+                             width, failure.what),
+                            ("set reshape=WIDTHxHEIGHT for one width"));
+      },
+      std::shared_ptr<const Session>(), [&] { return compile(base, width, task); });
 }
 
-void WidthBuckets::compile(int width) {
-  std::shared_ptr<const Session> base;
-  {
-    const std::lock_guard lock(mutex_);
-    base = base_;
-  }
-  Settings settings = base->settings;
-  settings.reshape = reshape_for(*base, width);
+std::shared_ptr<const Session> WidthBuckets::compile(const Session& base, int width,
+                                                     Building& task) const {
+  Settings settings = base.settings;
+  settings.reshape = reshape_for(base, width);
   if (!settings.model_instance_id.empty())
     settings.model_instance_id += " " + std::to_string(width) + " wide";
   Network network = describe_network(settings);
-  network.trust = base->network.trust;
-  const auto take = [&](std::shared_ptr<SharedModel> shared) {
-    auto session = std::make_shared<const Session>(Session{network, std::move(shared), settings});
-    {
-      const std::lock_guard lock(mutex_);
-      buckets_[width].session = std::move(session);
-    }
-    changed_.notify_all();
-  };
-  take(find_or_compile(
-      network, settings, base->shared->display, false,
-      [this](const std::string&, size_t, size_t) { return !cancel_.load(); }, {},
-      [&](std::shared_ptr<SharedModel> shared, const std::string&) {
-        if (shared != nullptr && !cancel_) take(std::move(shared));
-      }));
+  network.trust = base.network.trust;
+  WidthWatch watch(task, network, settings);
+  auto shared = find_or_compile(network, settings, base.shared->display, false, watch);
+  return std::make_shared<const Session>(Session{network, std::move(shared), settings});
 }
 
 std::vector<std::shared_ptr<const Session>> WidthBuckets::sessions() const {
   const std::lock_guard lock(mutex_);
   std::vector<std::shared_ptr<const Session>> all;
-  for (const auto& [width, bucket] : buckets_)
-    if (bucket.session != nullptr) all.push_back(bucket.session);
+  for (const auto& [width, building] : buckets_)
+    if (auto session = building->newest()) all.push_back(std::move(session));
   return all;
 }
 
@@ -165,34 +134,33 @@ void WidthBuckets::interrupt(ModelBatcher::Stream& stream) const {
   for (const auto& session : sessions()) session->shared->batcher->interrupt(stream);
 }
 
-void WidthBuckets::set_interrupted(bool interrupted) {
-  {
-    const std::lock_guard lock(mutex_);
-    interrupted_ = interrupted;
-  }
-  changed_.notify_all();
-}
-
 std::string WidthBuckets::ready_widths() const {
   const std::lock_guard lock(mutex_);
   std::string text;
-  for (const auto& [width, bucket] : buckets_)
-    if (bucket.state == Bucket::State::ready)
+  for (const auto& [width, building] : buckets_)
+    if (building->is_over() && building->newest() != nullptr)
       text += (text.empty() ? "" : ",") + std::to_string(width);
   return text;
 }
 
 void WidthBuckets::stop() {
-  cancel_ = true;
-  if (thread_.joinable()) thread_.join();
+  std::vector<std::unique_ptr<Building>> stopped;  // destroyed without the lock
+  const std::lock_guard lock(mutex_);
+  for (auto at = buckets_.begin(); at != buckets_.end();) {
+    Building& building = *at->second;
+    const auto here = at++;
+    if (building.is_over()) continue;
+    building.cancel();
+    stopped.push_back(std::move(here->second));
+    buckets_.erase(here);
+  }
 }
 
 void WidthBuckets::clear() {
   stop();
-  std::map<int, Bucket> dropped;  // destroyed without the lock
+  std::map<int, std::unique_ptr<Building>> dropped;  // destroyed without the lock
   const std::lock_guard lock(mutex_);
   dropped.swap(buckets_);
-  base_.reset();
 }
 
 }  // namespace clinfer

@@ -2,21 +2,20 @@
 // narrowest network that holds it.
 #pragma once
 
-#include <atomic>
-#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "gst/infer/interruption.h"
 #include "gst/infer/model_loader.h"
+#include "kernels/base/task.h"
 
 namespace clinfer {
 
 // session_for() and clear() are called by the streaming thread and by state changes; the others by
-// any thread. Each width is compiled at most once, when a line first needs it, on a thread of its own.
+// any thread. Each width is compiled at most once, when a line first needs it.
 class WidthBuckets {
  public:
   explicit WidthBuckets(GstElement* element) : element_(element) {}
@@ -29,7 +28,7 @@ class WidthBuckets {
   void flush_partial_batches(const ModelBatcher::Stream& stream) const;
   void interrupt(ModelBatcher::Stream& stream) const;
   // While interrupted, session_for() does not block.
-  void set_interrupted(bool interrupted);
+  void set_interrupted(bool interrupted) { interruption_.set(interrupted); }
   // The widths that are ready besides the base's: "160,640".
   std::string ready_widths() const;
   // Cancels what is being compiled, in less than a second, and keeps the widths that are ready.
@@ -37,25 +36,20 @@ class WidthBuckets {
   void clear();  // as above, and drops everything
 
  private:
-  struct Bucket {
-    enum class State { wanted, ready, failed } state = State::wanted;
-    std::shared_ptr<const Session> session;  // of the first tier already, while wanted
-  };
+  // Null where the width was refused, or nobody wants it any more.
+  using Building = Task<std::shared_ptr<const Session>>;
   std::vector<std::shared_ptr<const Session>> sessions() const;
-  void want(const std::shared_ptr<const Session>& base, int width);
-  void loop();
-  void compile(int width);
+  Building& bucket(const std::shared_ptr<const Session>& base, int width);
+  std::shared_ptr<const Session> build(const Session& base, int width, Building& task);
+  std::shared_ptr<const Session> compile(const Session& base, int width, Building& task) const;
 
   GstElement* const element_;
-  std::thread thread_;  // of the callers of session_for(), stop() and clear()
-  std::atomic<bool> cancel_{false};
+  Interruption interruption_;
+  std::timed_mutex building_;           // held while a width is compiled: one after the other
+  std::shared_ptr<const Model> model_;  // of the buckets
 
   mutable std::mutex mutex_;  // guards what follows
-  mutable std::condition_variable changed_;
-  std::shared_ptr<const Session> base_;  // what is compiled follows from it
-  std::map<int, Bucket> buckets_;
-  bool busy_ = false;  // the thread has work
-  bool interrupted_ = true;
+  std::map<int, std::unique_ptr<Building>> buckets_;
 };
 
 }  // namespace clinfer

@@ -8,6 +8,7 @@
 #include "kernels/base/no_answer.h"
 #include "tests/engine/devices/two_devices.h"
 #include "tests/engine/request_without_inputs.h"
+#include "tests/engine/watched_compilation.h"
 #include "tests/says.h"
 
 namespace clinfer {
@@ -366,9 +367,8 @@ TEST_F(Auto, GivesTheFirstDeviceAndWhicheverIsReadyUntilThen) {
   config.first_tier = false;
   std::vector<std::string> offered;
   hold_device(name(1).c_str());  // CPU.1 is not ready before CPU.0 has inferred
-  const auto compiled = CompiledModel::compile(
-      ball(), config, {}, {}, [&](const std::shared_ptr<CompiledModel>& model, const std::string&) {
-        if (model == nullptr) return;
+  const auto compiled =
+      test::compile_watched(ball(), config, [&](const std::shared_ptr<CompiledModel>& model) {
         offered.push_back(model->device().id);
         const auto request = model->create_request();
         EXPECT_TRUE(same(infer(*request, picture(4)), wanted(4))) << offered.back();
@@ -385,9 +385,8 @@ TEST_F(Auto, BeginsWithTheHostWhereKernelsHaveToBeCompiled) {
   Config config = on("AUTO:CPU.1,CPU.0");
   config.cache_dir = cache / "programs";
   std::vector<std::string> offered;
-  const auto compiled = CompiledModel::compile(
-      ball(), config, {}, {}, [&](const std::shared_ptr<CompiledModel>& model, const std::string&) {
-        if (model == nullptr) return;
+  const auto compiled =
+      test::compile_watched(ball(), config, [&](const std::shared_ptr<CompiledModel>& model) {
         offered.push_back(model->device().id);
         const auto request = model->create_request();
         const std::vector<float> got = infer(*request, picture(4)), want = wanted(4);
@@ -405,7 +404,7 @@ TEST_F(Auto, BeginsWithTheHostWhereKernelsHaveToBeCompiled) {
   }
 }
 
-TEST_F(Auto, WithoutACallbackTheFirstThatIsReadyIsGiven) {
+TEST_F(Auto, WithoutATaskTheFirstThatIsReadyIsGiven) {
   const auto compiled = compile("AUTO:CPU.1,CPU.0");
   EXPECT_TRUE(compiled->device().id == "CPU.0" || compiled->device().id == "CPU.1");
   EXPECT_TRUE(same(infer(*compiled->create_request(), picture(6)), wanted(6)));
@@ -417,9 +416,9 @@ TEST_F(Auto, WithoutTheFirstDeviceTheNextOneStays) {
   EXPECT_EQ(compiled->device().id, "CPU.0");
   lose_device(name(1).c_str(), 0);
   bool offered = false;
-  const auto again = CompiledModel::compile(
-      ball(), on("AUTO:CPU.1,CPU.0"), {}, {},
-      [&](const std::shared_ptr<CompiledModel>&, const std::string&) { offered = true; });
+  const auto again =
+      test::compile_watched(ball(), on("AUTO:CPU.1,CPU.0"),
+                            [&](const std::shared_ptr<CompiledModel>&) { offered = true; });
   EXPECT_EQ(again->device().id, "CPU.0");
   const auto problems = again->take_problems();
   ASSERT_EQ(problems.size(), 1u);

@@ -12,6 +12,7 @@
 #include "engine/engine.h"
 #include "tests/engine/ball_model.h"
 #include "tests/engine/test_files.h"
+#include "tests/engine/watched_compilation.h"
 #include "tests/kernels/op_test.h"
 
 namespace clinfer {
@@ -73,14 +74,12 @@ TEST(FirstTier, ComputesUntilTheKernelsAreCompiled) {
   std::vector<float> first_result;
   std::shared_ptr<CompiledModel> first;
   size_t calls = 0;
-  const auto ready = [&](std::shared_ptr<CompiledModel> compiled, const std::string& why_not) {
+  const auto take = [&](const std::shared_ptr<CompiledModel>& compiled) {
     ++calls;
-    EXPECT_EQ(why_not, "");
-    ASSERT_NE(compiled, nullptr);
-    first = std::move(compiled);
+    first = compiled;
     first_result = infer(*first, picture(*first));
   };
-  const auto compiled = CompiledModel::compile(model, config, {}, {}, ready);
+  const auto compiled = test::compile_watched(model, config, take);
   ASSERT_EQ(calls, 1u);
   EXPECT_EQ(compiled->tier(), Tier::full);
   EXPECT_EQ(first->tier(), Tier::first);
@@ -89,7 +88,7 @@ TEST(FirstTier, ComputesUntilTheKernelsAreCompiled) {
   // It stays usable beside the other one.
   expect_close(infer(*first, picture(*first)), first_result);
   // The second time nothing is compiled.
-  CompiledModel::compile(model, config, {}, {}, ready);
+  test::compile_watched(model, config, take);
   EXPECT_EQ(calls, 1u);
 }
 
@@ -97,15 +96,15 @@ TEST(FirstTier, IsNotMadeWhereItIsNotWanted) {
   const TemporaryFolder cache;
   const auto model = Model::read(ball_model());
   size_t calls = 0;
-  const auto ready = [&](const std::shared_ptr<CompiledModel>&, const std::string&) { ++calls; };
+  const auto take = [&](const std::shared_ptr<CompiledModel>&) { ++calls; };
   Config config;
   config.cache_dir = cache / "a";
   config.set("FIRST_TIER", "NO");
-  CompiledModel::compile(model, config, {}, {}, ready);
+  test::compile_watched(model, config, take);
   config.set("FIRST_TIER", "YES");
   config.cache_dir = cache / "b";
   config.perf_count = true;  // layers are timed
-  CompiledModel::compile(model, config, {}, {}, ready);
+  test::compile_watched(model, config, take);
   EXPECT_EQ(calls, 0u);
 }
 
@@ -182,31 +181,56 @@ TEST(FirstTier, IsRefusedWhereALoopStays) {
   }
 }
 
-TEST(FirstTier, IsStoppedWithTheCompilation) {
+TEST(FirstTier, StaysUsableAfterTheCompilationWasCancelled) {
   const TemporaryFolder cache;
   Config config;
   config.cache_dir = cache / "cache";
-  std::atomic<bool> has_first{false};
-  std::shared_ptr<CompiledModel> first;
-  const auto go_on = [&](const std::string&, size_t, size_t) { return !has_first; };
-  EXPECT_THROW(
-      CompiledModel::compile(Model::read(ball_model()), config, go_on, {},
-                             [&](std::shared_ptr<CompiledModel> compiled, const std::string&) {
-                               first = std::move(compiled);
-                               has_first = true;
-                             }),
-      Error);
+  const auto task = CompiledModel::begin(Model::read(ball_model()), config);
+  task->wait_for_change(nullptr);
+  const auto first = task->newest();
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(first->tier(), Tier::first);
+  EXPECT_EQ(task->progress().what, "building kernels");
+  EXPECT_GT(task->progress().of, 0u);
+  const auto begin = std::chrono::steady_clock::now();
+  task->cancel();
+  try {
+    task->wait();
+    FAIL() << "it was compiled before it could be cancelled";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::cancelled) << error.what();
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+  EXPECT_TRUE(task->is_over());
+  EXPECT_THROW(task->newest(), Error);
   EXPECT_FALSE(infer(*first, picture(*first)).empty());
 }
 
-TEST(FirstTier, WhatItsReceiverThrowsIsIgnored) {
+TEST(CompileTask, GivesTheFailure) {
+  Config config;
+  config.device = "GPU.99";
+  const auto task = CompiledModel::begin(Model::read(ball_model()), config);
+  try {
+    task->wait();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::no_device) << error.what();
+  }
+  EXPECT_THROW(task->newest(), Error);
+}
+
+TEST(CompileTask, ItsEndCancelsWhatIsUnderWay) {
   const TemporaryFolder cache;
   Config config;
   config.cache_dir = cache / "cache";
-  const auto compiled = CompiledModel::compile(
-      Model::read(ball_model()), config, {}, {},
-      [](const std::shared_ptr<CompiledModel>&, const std::string&) { throw 1; });
-  EXPECT_EQ(compiled->tier(), Tier::full);
+  const auto model = Model::read(ball_model());
+  for (const int milliseconds : {0, 1, 20, 100}) {
+    auto task = CompiledModel::begin(model, config);
+    task->wait_for_change(nullptr, std::chrono::milliseconds(milliseconds));
+    const auto begin = std::chrono::steady_clock::now();
+    task.reset();
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5)) << milliseconds;
+  }
 }
 
 // ---- frames -------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 // Names of devices and lists of them, and settings of single devices.
-#include "engine/devices/device_choice.h"
+#include "engine/compile/device_choice.h"
 
 #include "tests/engine/devices/two_devices.h"
 #include "tests/says.h"

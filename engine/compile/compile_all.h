@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/compile/first_tier.h"
 #include "engine/runtime/compiled_model.h"
 
 namespace clinfer {
@@ -23,10 +23,10 @@ struct CompileAll {
   std::shared_ptr<const Model> model;
   std::vector<Config> configs;  // one a device, the one that is wanted most first
   // Whether one model is enough: then the others are given up once the first device is ready, and
-  // without `first_tier` once any is.
+  // without `offer` once any is.
   bool one_is_enough = false;
   Progress progress;
-  FirstTier first_tier;
+  Offer offer;  // gets the first tier, and models that are ready before those that are wanted more
 
   // In the order of `configs`. Throws Error{cancelled} if `progress` says no, and what the first
   // device failed with if all did.

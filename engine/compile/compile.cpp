@@ -1,15 +1,17 @@
-// CompiledModel::compile(): for one device, or for the devices of a list.
+// CompiledModel::compile() and begin(): for one device, or for the devices of a list.
 #include <algorithm>
+#include <mutex>
 
+#include "engine/compile/compile_all.h"
+#include "engine/compile/device_choice.h"
 #include "engine/compile/first_tier.h"
+#include "engine/compile/hetero.h"
 #include "engine/compile/model_compiler.h"
-#include "engine/devices/compile_all.h"
-#include "engine/devices/device_choice.h"
-#include "engine/devices/hetero.h"
 #include "engine/devices/multi_model.h"
 #include "engine/measure/pipeline.h"
 #include "engine/ocl/device.h"
 #include "kernels/base/leaving.h"
+#include "kernels/base/task.h"
 
 namespace clinfer {
 
@@ -47,10 +49,10 @@ void settle_batch(const Model& model, Config& config, const std::string& first_d
 
 std::shared_ptr<CompiledModel> compile_list(const std::shared_ptr<const Model>& model,
                                             Config config, DeviceChoice choice,
-                                            const Progress& progress, const FirstTier& first_tier) {
+                                            const Progress& progress, const Offer& offer) {
   refuse_tuning(config);
   settle_batch(*model, config, choice.devices[0]);
-  CompileAll all{model, {}, choice.kind == Kind::automatic, progress, first_tier};
+  CompileAll all{model, {}, choice.kind == Kind::automatic, progress, offer};
   for (const std::string& device : choice.devices) {
     all.configs.push_back(config_for(config, device));
     // One context is on the display; other devices read mapped frames.
@@ -72,13 +74,10 @@ std::shared_ptr<CompiledModel> compile_list(const std::shared_ptr<const Model>& 
                                       std::move(choice.warnings));
 }
 
-}  // namespace
-
-std::shared_ptr<CompiledModel> CompiledModel::compile(std::shared_ptr<const Model> model,
-                                                      const Config& stated,
-                                                      const Progress& stated_progress,
-                                                      const TuningObserver& observer,
-                                                      const FirstTier& first_tier) try {
+std::shared_ptr<CompiledModel> compile_with(const std::shared_ptr<const Model>& model,
+                                            const Config& stated, const Progress& stated_progress,
+                                            const TuningObserver& observer,
+                                            const Offer& offer) try {
   const ExitWaits exit_waits;
   const Progress progress = [&stated_progress](const auto&... now) {
     return !is_leaving() && (!stated_progress || stated_progress(now...));
@@ -97,16 +96,74 @@ std::shared_ptr<CompiledModel> CompiledModel::compile(std::shared_ptr<const Mode
     Config settled = config;
     refuse_tuning(settled);
     settle_batch(*model, settled, choice.devices[0]);
-    return compile_hetero(model, settled, std::move(choice), progress, first_tier);
+    return compile_hetero(model, settled, std::move(choice), progress, offer);
   }
   if (choice.kind != Kind::one)
-    return compile_list(model, config, std::move(choice), progress, first_tier);
+    return compile_list(model, config, std::move(choice), progress, offer);
   auto compiled =
-      compile_for_device(model, config_for(config, config.device), progress, observer, first_tier);
+      compile_for_device(model, config_for(config, config.device), progress, observer, offer);
   for (std::string& warning : choice.warnings) compiled->add_problem(std::move(warning));
   return compiled;
 } catch (const std::bad_alloc&) {
   throw Error(ErrorCode::out_of_memory, "not enough memory to compile the model");
+}
+
+class Compilation final : public CompileTask {
+ public:
+  Compilation(std::shared_ptr<const Model> model, const Config& config)
+      : task_([this, model = std::move(model), config](Making& task) {
+          return compile_with(
+              model, config,
+              [this, &task](const std::string& what, size_t step, size_t of) {
+                note([&](CompileProgress& now) { now = {what, step, of, std::nullopt}; });
+                return !task.is_cancelled();
+              },
+              [this, &task](const TuningStatus& status) {
+                note([&](CompileProgress& now) { now.tuning = status; });
+                return !task.is_cancelled();
+              },
+              [&task](std::shared_ptr<CompiledModel> first) { task.offer(std::move(first)); });
+        }) {}
+
+  std::shared_ptr<CompiledModel> newest() const override { return task_.newest(); }
+  bool is_over() const override { return task_.is_over(); }
+  void wait_for_change(const std::shared_ptr<CompiledModel>& known,
+                       std::optional<std::chrono::milliseconds> timeout) const override {
+    task_.wait_for_change(known, timeout);
+  }
+  std::shared_ptr<CompiledModel> wait() const override { return task_.wait(); }
+  CompileProgress progress() const override {
+    const std::lock_guard lock(mutex_);
+    return progress_;
+  }
+  void cancel() override { task_.cancel(); }
+
+ private:
+  using Making = Task<std::shared_ptr<CompiledModel>>;
+
+  template <typename Change>
+  void note(const Change& change) {
+    const std::lock_guard lock(mutex_);
+    change(progress_);
+  }
+
+  mutable std::mutex mutex_;  // guards what follows
+  CompileProgress progress_;
+  Making task_;  // last, so that it ends first
+};
+
+}  // namespace
+
+std::shared_ptr<CompiledModel> CompiledModel::compile(std::shared_ptr<const Model> model,
+                                                      const Config& config,
+                                                      const Progress& progress,
+                                                      const TuningObserver& observer) {
+  return compile_with(model, config, progress, observer, {});
+}
+
+std::unique_ptr<CompileTask> CompiledModel::begin(std::shared_ptr<const Model> model,
+                                                  const Config& config) {
+  return std::make_unique<Compilation>(std::move(model), config);
 }
 
 }  // namespace clinfer

@@ -1,5 +1,5 @@
 // From a graph to its parts, compiled.
-#include "engine/devices/hetero.h"
+#include "engine/compile/hetero.h"
 
 #include <algorithm>
 #include <array>
@@ -123,8 +123,7 @@ void draw(const Model& model, const Graph& graph, const Config& config,
 
 std::shared_ptr<CompiledModel> compile_hetero(const std::shared_ptr<const Model>& model,
                                               const Config& config, DeviceChoice choice,
-                                              const Progress& progress,
-                                              const FirstTier& first_tier) {
+                                              const Progress& progress, const Offer& offer) {
   if (config.nv12_two_inputs)
     throw Error(ErrorCode::bad_argument,
                 "device=" + config.device +
@@ -145,13 +144,12 @@ std::shared_ptr<CompiledModel> compile_hetero(const std::shared_ptr<const Model>
   Partition partition = split(*whole, affinities, inseparable);
   draw(*model, *whole, config, choice.devices, stated ? nullptr : &affinities, partition);
   if (partition.parts.size() == 1) {
-    auto compiled =
-        compile_for_device(model, config_for(config, choice.devices[partition.parts[0].device]),
-                           progress, {}, first_tier);
+    auto compiled = compile_for_device(
+        model, config_for(config, choice.devices[partition.parts[0].device]), progress, {}, offer);
     for (std::string& warning : choice.warnings) compiled->add_problem(std::move(warning));
     return compiled;
   }
-  FirstTierMaker maker(model, config, first_tier);
+  FirstTierMaker maker(model, config, offer);
   maker.begin();
   auto parts = compile_parts(*model, config, choice.devices, partition, progress);
   maker.stop();

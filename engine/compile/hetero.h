@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/devices/device_choice.h"
+#include "engine/compile/device_choice.h"
+#include "engine/compile/first_tier.h"
 
 namespace clinfer {
 
@@ -13,7 +14,6 @@ namespace clinfer {
 // of them. A network that is on one device as a whole is compiled for that, as if it were named.
 std::shared_ptr<CompiledModel> compile_hetero(const std::shared_ptr<const Model>& model,
                                               const Config& config, DeviceChoice choice,
-                                              const Progress& progress,
-                                              const FirstTier& first_tier);
+                                              const Progress& progress, const Offer& offer);
 
 }  // namespace clinfer

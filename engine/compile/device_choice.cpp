@@ -1,5 +1,5 @@
 // Device lists as users write them.
-#include "engine/devices/device_choice.h"
+#include "engine/compile/device_choice.h"
 
 #include <algorithm>
 

@@ -55,7 +55,7 @@ void load_graph_kernels(DeviceNetwork& network, unsigned threads) {
     network.graph_kernels[binaries[i].first] = std::move(kernels[i]);
 }
 
-void check_graphs(const std::shared_ptr<DeviceNetwork>& network) {
+void check_graphs(const std::shared_ptr<const DeviceNetwork>& network) {
   DeviceStream& stream = network->stream(0);
   DeviceRequest request(network, stream);
   std::vector<size_t> sizes{0};

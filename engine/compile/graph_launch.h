@@ -17,6 +17,6 @@ void load_graph_kernels(DeviceNetwork& network, unsigned threads);
 
 // Runs each plan once by OpenCL and once as graphs on the same inputs, and compares all that is in the
 // memory of both afterwards. Throws cuda::Failure where a bit differs.
-void check_graphs(const std::shared_ptr<DeviceNetwork>& network);
+void check_graphs(const std::shared_ptr<const DeviceNetwork>& network);
 
 }  // namespace clinfer

@@ -11,7 +11,7 @@ namespace clinfer {
 // A built network whose steps each have launches of their own. It holds its share of the device if
 // any of its kernels will be parts of persistent kernels.
 struct Bench {
-  std::shared_ptr<DeviceNetwork> network;
+  std::shared_ptr<const DeviceNetwork> network;
   std::vector<bool> parts;  // by step: its kernels will be parts of persistent kernels
 };
 

@@ -40,7 +40,7 @@ std::string stream_key(const DeviceNetwork& network) {
 }
 
 // Inferences a second with two requests a stream, as an application that keeps them all in flight.
-double measure_throughput(const std::shared_ptr<DeviceNetwork>& network) {
+double measure_throughput(const std::shared_ptr<const DeviceNetwork>& network) {
   std::vector<std::unique_ptr<DeviceRequest>> requests;
   for (unsigned i = 0; i < 2 * network->stream_count(); ++i)
     requests.push_back(

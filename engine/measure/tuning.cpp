@@ -283,14 +283,14 @@ bool Tuning::measure(const Bench& bench, const TuningObserver& observer) {
   return run.changed();
 }
 
-bool Tuning::is_not_slower(const std::shared_ptr<DeviceNetwork>& tuned,
-                           const std::shared_ptr<DeviceNetwork>& untuned,
+bool Tuning::is_not_slower(const std::shared_ptr<const DeviceNetwork>& tuned,
+                           const std::shared_ptr<const DeviceNetwork>& untuned,
                            const TuningObserver& observer) {
   status_.layer = "the whole network";
   status_.index = status_.layers;
   status_.tried = 0;
   status_.default_ns = status_.best_ns = status_.seconds_left = 0;
-  const auto requests_of = [](const std::shared_ptr<DeviceNetwork>& network) {
+  const auto requests_of = [](const std::shared_ptr<const DeviceNetwork>& network) {
     Requests requests;
     for (unsigned i = 0; i < kInFlight * network->stream_count(); ++i) {
       requests.push_back(

@@ -48,8 +48,9 @@ class Tuning {
   // Kernels that are faster alone can be slower beside the others: whether a network with the
   // measured ones is no slower as a whole than one without tuning, each with two requests in flight
   // a stream. Throws as measure() does.
-  bool is_not_slower(const std::shared_ptr<DeviceNetwork>& tuned,
-                     const std::shared_ptr<DeviceNetwork>& untuned, const TuningObserver& observer);
+  bool is_not_slower(const std::shared_ptr<const DeviceNetwork>& tuned,
+                     const std::shared_ptr<const DeviceNetwork>& untuned,
+                     const TuningObserver& observer);
 
   // Reverts the layers of the plan that gained least alone to their untuned kernels, here and in
   // the file; each call reverts more. False if no layer is left that measure() has changed.

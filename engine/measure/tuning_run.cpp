@@ -31,8 +31,8 @@ CandidateRunner::Find trial_memory(const ocl::Context& context, const TuningTask
 }
 
 // Runs the untuned kernel there. Seconds of one execution: the mean of `repeat`.
-double run_trial(DeviceNetwork& network, const TuningTask& task, const CandidateRunner::Find& find,
-                 int repeat) {
+double run_trial(const DeviceNetwork& network, const TuningTask& task,
+                 const CandidateRunner::Find& find, int repeat) {
   const KernelChoice& choice = task.problem->fallback;
   const KernelPlan plan = choice.family->plan(*task.desc, network.traits, choice.point);
   const cl::Context& context = network.context->context;
@@ -61,7 +61,7 @@ double run_trial(DeviceNetwork& network, const TuningTask& task, const Candidate
   return seconds_since(begin) / repeat;
 }
 
-double seconds_of_trial(DeviceNetwork& network, const TuningTask& task) {
+double seconds_of_trial(const DeviceNetwork& network, const TuningTask& task) {
   const CandidateRunner::Find find = trial_memory(*network.context, task);
   run_trial(network, task, find, 1);  // builds it
   return run_trial(network, task, find, kTimedRuns);

@@ -80,7 +80,7 @@ class TuningRun {
 
   const Config& config_;
   const Bench& bench_;
-  DeviceNetwork& network_;
+  const DeviceNetwork& network_;
   const DeviceTraits& traits_;
   const PersistentPart persistent_;
   std::vector<TuningTask> tasks_;

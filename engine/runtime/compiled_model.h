@@ -27,7 +27,7 @@ struct CompileReport {
 // A network with what applications may ask about it.
 class DeviceModel final : public CompiledModel, public std::enable_shared_from_this<DeviceModel> {
  public:
-  DeviceModel(std::shared_ptr<const Model> model, std::shared_ptr<DeviceNetwork> network,
+  DeviceModel(std::shared_ptr<const Model> model, std::shared_ptr<const DeviceNetwork> network,
               CompileReport report);
   ~DeviceModel() override;
 
@@ -71,8 +71,8 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   }
   std::vector<StepProfile> profile() const override { return network_->profile(); }
 
-  DeviceNetwork& network() const { return *network_; }
-  const std::shared_ptr<DeviceNetwork>& shared_network() const { return network_; }
+  const DeviceNetwork& network() const { return *network_; }
+  const std::shared_ptr<const DeviceNetwork>& shared_network() const { return network_; }
 
  private:
   // Runs a preprocess kernel for a picture of this size, with external memory acquired by `with`
@@ -84,7 +84,7 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
       const Frame& expected);
 
   const std::shared_ptr<const Model> model_;
-  const std::shared_ptr<DeviceNetwork> network_;
+  const std::shared_ptr<const DeviceNetwork> network_;
   const CompileReport report_;
   Problems problems_;
   std::atomic<unsigned> next_request_{0};

@@ -119,7 +119,7 @@ unsigned DeviceNetwork::persistent_groups(unsigned streams) const {
   return ocl::shares_work(traits) ? std::max(context->device.info.compute_units / streams, 1u) : 1;
 }
 
-cl::Kernel DeviceNetwork::extra_kernel(const KernelSpec& spec) {
+cl::Kernel DeviceNetwork::extra_kernel(const KernelSpec& spec) const {
   const ocl::Instantiation instantiation = ocl::instantiate(spec);
   const std::lock_guard lock(mutex_);
   auto& programs = extra_[instantiation.kernel_name];
@@ -129,7 +129,8 @@ cl::Kernel DeviceNetwork::extra_kernel(const KernelSpec& spec) {
   return programs->kernel(instantiation.kernel_name);
 }
 
-std::shared_ptr<const cuda::Kernel> DeviceNetwork::extra_graph_kernel(const KernelSpec& spec) {
+std::shared_ptr<const cuda::Kernel> DeviceNetwork::extra_graph_kernel(
+    const KernelSpec& spec) const {
   extra_kernel(spec);
   const std::string name = ocl::instantiate(spec).kernel_name;
   const std::lock_guard lock(mutex_);
@@ -150,7 +151,8 @@ TuningPoint DeviceNetwork::default_preprocess_point() const {
 
 void DeviceNetwork::add_times(const std::vector<std::vector<double>>& launch_ns,
                               const std::vector<double>& host_ns,
-                              const std::vector<unsigned>& host_threads, const Overhead& overhead) {
+                              const std::vector<unsigned>& host_threads,
+                              const Overhead& overhead) const {
   const std::lock_guard lock(mutex_);
   for (size_t i = 0; i < launch_ns.size(); ++i) {
     for (size_t l = 0; l < launch_ns[i].size(); ++l) launch_ns_[i][l] += launch_ns[i][l];

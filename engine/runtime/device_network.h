@@ -100,9 +100,9 @@ struct RunOptions {
   bool driver_compiles = false;
 };
 
-// The data members are set while the network is built and are constant once applications have
-// requests. Streams may be made anew while there are no requests. The functions may be called by any
-// thread.
+// ModelCompiler fills it and hands it out as const, so that requests and measurements cannot change what it
+// computes. They share it: any thread may call the functions that are const. Streams may be made anew while
+// there are no requests.
 class DeviceNetwork {
  public:
   RunOptions options;
@@ -124,7 +124,7 @@ class DeviceNetwork {
   // This network's share of the device's work-groups; null: no persistent kernel needs it.
   std::shared_ptr<const ocl::GroupShare> share;
   DeviceMemory weights;
-  SubBuffers weight_parts;
+  mutable SubBuffers weight_parts;  // cut out of the weights at their first use
   // Inferences of applications that were finished; counts on after the network's end.
   const std::shared_ptr<std::atomic<uint64_t>> finished = std::make_shared<std::atomic<uint64_t>>();
   std::map<std::pair<size_t, PictureKind>, TuningPoint> preprocess_points;  // by network input
@@ -154,14 +154,14 @@ class DeviceNetwork {
   std::shared_ptr<ocl::HostMemory> make_host_memory(const cl::CommandQueue& queue,
                                                     size_t bytes) const;
   // A kernel outside the plan (preprocessing), built at its first use and kept.
-  cl::Kernel extra_kernel(const KernelSpec& spec);
-  std::shared_ptr<const cuda::Kernel> extra_graph_kernel(const KernelSpec& spec);  // likewise
+  cl::Kernel extra_kernel(const KernelSpec& spec) const;
+  std::shared_ptr<const cuda::Kernel> extra_graph_kernel(const KernelSpec& spec) const;  // likewise
 
   // Adds the times of one finished inference, in nanoseconds per step, on the device per launch of
   // it, and the number of threads that each step on the host took.
   void add_times(const std::vector<std::vector<double>>& launch_ns,
                  const std::vector<double>& host_ns, const std::vector<unsigned>& host_threads,
-                 const Overhead& overhead);
+                 const Overhead& overhead) const;
   void clear_times();
   // As CompiledModel::profile().
   std::vector<StepProfile> profile() const;
@@ -169,13 +169,13 @@ class DeviceNetwork {
  private:
   std::vector<std::unique_ptr<DeviceStream>> streams_;
   mutable std::mutex mutex_;  // guards what follows
-  std::map<std::string, std::shared_ptr<const ocl::Programs>> extra_;
-  std::map<std::string, std::shared_ptr<const cuda::Kernel>> extra_graph_kernels_;
-  std::vector<std::vector<double>> launch_ns_;
-  std::vector<double> host_ns_;
-  std::vector<unsigned> host_threads_;  // the most of an inference
-  Overhead overhead_;
-  size_t inferences_ = 0;
+  mutable std::map<std::string, std::shared_ptr<const ocl::Programs>> extra_;
+  mutable std::map<std::string, std::shared_ptr<const cuda::Kernel>> extra_graph_kernels_;
+  mutable std::vector<std::vector<double>> launch_ns_;
+  mutable std::vector<double> host_ns_;
+  mutable std::vector<unsigned> host_threads_;  // the most of an inference
+  mutable Overhead overhead_;
+  mutable size_t inferences_ = 0;
 };
 
 }  // namespace clinfer

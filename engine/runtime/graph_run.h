@@ -13,7 +13,7 @@ std::string reject_graph(const SizedPlan& sized);
 // A graph for each segment of a plan, made for the memory of one request.
 class GraphRun final : public PlanRun {
  public:
-  GraphRun(DeviceNetwork& network, DeviceStream& stream)
+  GraphRun(const DeviceNetwork& network, DeviceStream& stream)
       : network_(network), stream_(stream), copied_(network.cuda), computed_(network.cuda) {}
   bool prepare(const SizedPlan& sized, RequestMemory& memory) override;
   void begin(const SizedPlan& sized, RequestMemory& memory) override;
@@ -31,7 +31,7 @@ class GraphRun final : public PlanRun {
   std::unique_ptr<cuda::Graph> make_graph(const SizedPlan& sized, const RequestMemory& memory,
                                           size_t first, size_t end) const;
 
-  DeviceNetwork& network_;
+  const DeviceNetwork& network_;
   DeviceStream& stream_;
   const SizedPlan* sized_ = nullptr;
   RequestMemory* memory_ = nullptr;

@@ -19,7 +19,7 @@ namespace clinfer {
 
 using Clock = std::chrono::steady_clock;
 
-DeviceRequest::DeviceRequest(std::shared_ptr<DeviceNetwork> network, DeviceStream& stream)
+DeviceRequest::DeviceRequest(std::shared_ptr<const DeviceNetwork> network, DeviceStream& stream)
     : work_(std::move(network), stream),
       network_(*work_.network),
       stream_(stream),

@@ -19,7 +19,7 @@ namespace clinfer {
 // and waits.
 class DeviceRequest final : public InferRequest {
  public:
-  DeviceRequest(std::shared_ptr<DeviceNetwork> network, DeviceStream& stream);
+  DeviceRequest(std::shared_ptr<const DeviceNetwork> network, DeviceStream& stream);
   ~DeviceRequest() override;
 
   void set_input(size_t index, const Tensor& value) override { inputs_.set_tensor(index, value); }
@@ -76,7 +76,7 @@ class DeviceRequest final : public InferRequest {
   void abandon() noexcept;
 
   RequestWork work_;
-  DeviceNetwork& network_;
+  const DeviceNetwork& network_;
   DeviceStream& stream_;
   RequestInputs inputs_;
   RequestOutputs outputs_;

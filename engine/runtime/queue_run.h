@@ -23,7 +23,8 @@ struct CommandEvents {
 // Persistent kernels, launches, parts of those that are cut, and iterations of loops.
 class QueueRun final : public PlanRun {
  public:
-  QueueRun(DeviceNetwork& network, DeviceStream& stream) : network_(network), stream_(stream) {}
+  QueueRun(const DeviceNetwork& network, DeviceStream& stream)
+      : network_(network), stream_(stream) {}
   bool prepare(const SizedPlan& sized, RequestMemory& memory) override;
   void begin(const SizedPlan& sized, RequestMemory& memory) override;
   std::shared_ptr<ocl::HostMemory> make_host_memory(size_t bytes) const override;
@@ -69,7 +70,7 @@ class QueueRun final : public PlanRun {
                 cl::Event* event);
   void choose_next_part();
 
-  DeviceNetwork& network_;
+  const DeviceNetwork& network_;
   DeviceStream& stream_;
   const SizedPlan* sized_ = nullptr;
   RequestMemory* memory_ = nullptr;

@@ -113,7 +113,7 @@ class RequestInputs {
   cl::Event enqueue_kernels(DeviceFrame& input, const cl::Event& acquired);
 
   RequestWork& work_;
-  DeviceNetwork& network_;
+  const DeviceNetwork& network_;
   std::vector<HostInput> host_;
   std::map<size_t, DeviceInput> device_;  // by input of the network
   std::map<Place, Picture> pictures_;

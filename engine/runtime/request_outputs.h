@@ -65,7 +65,7 @@ class RequestOutputs {
   bool lies_as_half(const Edge& edge) const;  // in the memory that was read back
 
   RequestWork& work_;
-  DeviceNetwork& network_;
+  const DeviceNetwork& network_;
   std::map<size_t, DeviceOutput> device_;                      // by output
   std::map<size_t, cl::Buffer> own_;                           // of own_buffer()
   std::map<std::pair<const Node*, int>, Readback> readbacks_;  // kept between inferences

@@ -5,7 +5,7 @@
 
 namespace clinfer {
 
-RequestWork::RequestWork(std::shared_ptr<DeviceNetwork> network_, DeviceStream& stream_)
+RequestWork::RequestWork(std::shared_ptr<const DeviceNetwork> network_, DeviceStream& stream_)
     : network(std::move(network_)),
       stream(stream_),
       sized(&network->plan_for(0)),

@@ -13,9 +13,9 @@
 namespace clinfer {
 
 struct RequestWork {
-  RequestWork(std::shared_ptr<DeviceNetwork> network, DeviceStream& stream);
+  RequestWork(std::shared_ptr<const DeviceNetwork> network, DeviceStream& stream);
 
-  const std::shared_ptr<DeviceNetwork> network;
+  const std::shared_ptr<const DeviceNetwork> network;
   DeviceStream& stream;
   std::shared_ptr<RequestMemory> memory;  // of the inference that runs now or ran last
   const SizedPlan* sized;                 // what runs now or ran last

@@ -3,7 +3,7 @@
 
 namespace clinfer {
 
-TensorCopy::TensorCopy(DeviceNetwork& network, const TensorDesc& from, const TensorDesc& to) {
+TensorCopy::TensorCopy(const DeviceNetwork& network, const TensorDesc& from, const TensorDesc& to) {
   if (from.elements() == 0) return;
   if (from.type == to.type && from.is_row_major() && to.is_row_major()) {
     bytes_ = static_cast<size_t>(from.elements()) * size_of(from.type);

@@ -12,7 +12,7 @@ namespace clinfer {
 class TensorCopy {
  public:
   // Throws Error{unsupported} where no kernel converts these types.
-  TensorCopy(DeviceNetwork& network, const TensorDesc& from, const TensorDesc& to);
+  TensorCopy(const DeviceNetwork& network, const TensorDesc& from, const TensorDesc& to);
 
   // The places are those of the tensors' first elements. `after`: events to wait for, or null.
   void enqueue(const cl::CommandQueue& queue, const BoundBuffer& from, const BoundBuffer& to,

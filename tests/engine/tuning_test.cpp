@@ -33,7 +33,7 @@ class Tuned : public testing::Test {
     return model;
   }
   // The network that layers are measured in: each has a launch of its own.
-  std::shared_ptr<DeviceNetwork> bench() const {
+  std::shared_ptr<const DeviceNetwork> bench() const {
     Config launches = config(TuningMode::disabled);
     launches.persistent = Config::Persistent::no;
     return compile_model(model(), launches)->shared_network();

@@ -10,9 +10,8 @@
 #include <cstdlib>
 
 #include "kernels/base/files.h"
-#include "tests/another_user.h"
 #include "tests/says.h"
-#include "tests/temporary_folder.h"
+#include "tests/two_users.h"
 
 namespace clinfer::ocl {
 namespace {
@@ -37,19 +36,7 @@ std::string provided(uid_t user, const std::string& home, const std::string& tem
   });
 }
 
-class PoclCacheOf : public testing::Test {
- protected:
-  void SetUp() override {
-    NEEDS_ANOTHER_USER();
-    ASSERT_EQ(chmod((folder_ / "").c_str(), 0755), 0);
-    ASSERT_EQ(mkdir(tmp_.c_str(), 0), 0);
-    ASSERT_EQ(chmod(tmp_.c_str(), 01777), 0);
-    ASSERT_EQ(mkdir(home_.c_str(), 0700), 0);
-    ASSERT_EQ(chown(home_.c_str(), kVictim, kVictim), 0);
-  }
-  const TemporaryFolder folder_;
-  const std::string tmp_ = folder_ / "tmp", home_ = folder_ / "home";
-};
+class PoclCacheOf : public test::TwoUsers {};
 
 TEST_F(PoclCacheOf, AUserWithAHomeStaysThere) {
   EXPECT_EQ(provided(kVictim, home_, tmp_), "||usable");

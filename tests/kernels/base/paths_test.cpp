@@ -11,9 +11,8 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/files.h"
-#include "tests/another_user.h"
 #include "tests/says.h"
-#include "tests/temporary_folder.h"
+#include "tests/two_users.h"
 
 namespace clinfer {
 namespace {
@@ -24,17 +23,8 @@ using test::kVictim;
 using test::says;
 namespace fs = std::filesystem;
 
-// A folder as /tmp is: everyone makes files, and nobody touches those of others.
-class Everyones : public testing::Test {
+class Everyones : public test::TwoUsers {
  protected:
-  void SetUp() override {
-    NEEDS_ANOTHER_USER();
-    ASSERT_EQ(chmod((folder_ / "").c_str(), 0755), 0);
-    ASSERT_EQ(mkdir(tmp_.c_str(), 0), 0);
-    ASSERT_EQ(chmod(tmp_.c_str(), 01777), 0);
-    ASSERT_EQ(mkdir(mine_.c_str(), 0700), 0);
-    ASSERT_EQ(chown(mine_.c_str(), kVictim, kVictim), 0);
-  }
   // "" where all went well.
   static std::string attacker(const std::function<bool()>& work) {
     return as_user(kAttacker, [&] { return work() ? "" : system_reason(errno); });
@@ -49,13 +39,10 @@ class Everyones : public testing::Test {
     std::ofstream(path) << text;
     return chmod(path.c_str(), mode) == 0;
   }
-
-  const TemporaryFolder folder_;
-  const std::string tmp_ = folder_ / "tmp", mine_ = folder_ / "mine";
 };
 
 TEST_F(Everyones, OutputsFollowLinksOfTheUsersOwnOnly) {
-  const std::string target = mine_ + "/precious", planted = tmp_ + "/out.json",
+  const std::string target = home_ + "/precious", planted = tmp_ + "/out.json",
                     own = tmp_ + "/own.json";
   ASSERT_EQ(victim([&] { put(target, "kept"); }), "");
   ASSERT_EQ(attacker([&] { return symlink(target.c_str(), planted.c_str()) == 0; }), "");
@@ -81,18 +68,18 @@ TEST_F(Everyones, OutputsFollowLinksOfTheUsersOwnOnly) {
 
 TEST_F(Everyones, OutputsDoNotPassThroughLinksOfOthers) {
   const std::string planted = tmp_ + "/results", out = planted + "/out.json";
-  ASSERT_EQ(attacker([&] { return symlink(mine_.c_str(), planted.c_str()) == 0; }), "");
+  ASSERT_EQ(attacker([&] { return symlink(home_.c_str(), planted.c_str()) == 0; }), "");
   const std::string refusal = "results is a link of user 12345";
   EXPECT_TRUE(says(victim([&] { open_output(out, 0); }), refusal));
   EXPECT_TRUE(says(victim([&] { NewFile file(out); }), refusal));
   EXPECT_TRUE(says(victim([&] { make_folders(planted + "/a/b"); }), refusal));
   EXPECT_TRUE(says(victim([&] { resolve_links(out); }), refusal));
-  EXPECT_TRUE(fs::is_empty(mine_));
+  EXPECT_TRUE(fs::is_empty(home_));
 }
 
 TEST_F(Everyones, OutputsAreNotFilesThatOthersPut) {
   const std::string planted = tmp_ + "/out.json", fifo = tmp_ + "/fifo", second = tmp_ + "/second",
-                    target = mine_ + "/precious";
+                    target = home_ + "/precious";
   ASSERT_EQ(attacker([&] {
               return put(planted, "bait") && mkfifo(fifo.c_str(), 0666) == 0 &&
                      chmod(fifo.c_str(), 0666) == 0;
@@ -181,11 +168,11 @@ TEST_F(Everyones, FoldersAreTrustedWithAllThatLeadsToThem) {
                    "belongs to user 12345"));
   // A link of another user's, and a folder beside it of one's own.
   const std::string link = tmp_ + "/link";
-  ASSERT_EQ(attacker([&] { return symlink(mine_.c_str(), link.c_str()) == 0; }), "");
+  ASSERT_EQ(attacker([&] { return symlink(home_.c_str(), link.c_str()) == 0; }), "");
   EXPECT_TRUE(says(as_user(kVictim, [&] { return own_folder_problem(link + "/x"); }),
                    "is a link of user 12345"));
   EXPECT_EQ(as_user(kVictim, [&] { return own_folder_problem(tmp_ + "/own/pocl"); }), "");
-  EXPECT_EQ(as_user(kVictim, [&] { return own_folder_problem(mine_ + "/pocl"); }), "");
+  EXPECT_EQ(as_user(kVictim, [&] { return own_folder_problem(home_ + "/pocl"); }), "");
   // A folder without the sticky bit, in which everyone may rename.
   ASSERT_EQ(chmod(tmp_.c_str(), 0777), 0);
   EXPECT_TRUE(says(as_user(kVictim, [&] { return own_folder_problem(tmp_ + "/own/pocl"); }),
@@ -193,7 +180,7 @@ TEST_F(Everyones, FoldersAreTrustedWithAllThatLeadsToThem) {
 }
 
 TEST_F(Everyones, ProgramsAreTrustedWithAllThatLeadsToThem) {
-  const std::string program = mine_ + "/program", other = tmp_ + "/program";
+  const std::string program = home_ + "/program", other = tmp_ + "/program";
   ASSERT_EQ(victim([&] { put(program, "", 0755); }), "");
   ASSERT_EQ(attacker([&] { return put(other, "", 0755); }), "");
   const auto who = [](const std::string& path) {
@@ -212,9 +199,9 @@ TEST_F(Everyones, ProgramsAreTrustedWithAllThatLeadsToThem) {
   ASSERT_EQ(chmod(program.c_str(), 0777), 0);
   EXPECT_TRUE(says(who(program), "program can be written by others"));
   ASSERT_EQ(chmod(program.c_str(), 0755), 0);
-  ASSERT_EQ(chown(mine_.c_str(), kAttacker, kAttacker), 0);
-  ASSERT_EQ(chmod(mine_.c_str(), 0755), 0);
-  EXPECT_TRUE(says(who(program), "mine belongs to user 12345"));
+  ASSERT_EQ(chown(home_.c_str(), kAttacker, kAttacker), 0);
+  ASSERT_EQ(chmod(home_.c_str(), 0755), 0);
+  EXPECT_TRUE(says(who(program), "home belongs to user 12345"));
 }
 
 TEST_F(Everyones, NamesThatCannotBeGuessed) {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "kernels/attention/attention.h"
+#include "kernels/described_point.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -14,6 +15,13 @@ constexpr int kChunk = 8;           // halves that are copied at once
 
 struct Point {
   int tile_p, warps, block, stages;
+  static constexpr std::array<Parameter<Point>, 4> parameters() {
+    return {{{"TILE_P", &Point::tile_p},
+             {"WARPS", &Point::warps},
+             {"BLOCK", &Point::block},
+             {"STAGES", &Point::stages}}};
+  }
+
   int rows() const { return 16 * tile_p * warps; }
   // 32-bit registers of queries, scores and sums.
   int64_t registers(const AttentionProblem& p) const {
@@ -70,14 +78,10 @@ std::string reject(const OpDesc& desc, const DeviceTraits& traits) {
   return "";
 }
 
-TuningPoint tuning(const Point& p) {
-  return {{{"TILE_P", p.tile_p}, {"WARPS", p.warps}, {"BLOCK", p.block}, {"STAGES", p.stages}}};
-}
-
 std::vector<TuningPoint> space(const OpDesc& desc, const DeviceTraits& traits) {
   std::vector<TuningPoint> points;
   for (const Point& point : points_of(attention_problem(desc), traits))
-    points.push_back(tuning(point));
+    points.push_back(to_tuning(point));
   return points;
 }
 
@@ -88,7 +92,7 @@ TuningPoint heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   std::vector<double> costs;
   std::vector<TuningPoint> tunings;
   for (const Point& t : points) {
-    tunings.push_back(tuning(t));
+    tunings.push_back(to_tuning(t));
     const auto groups = static_cast<double>(p.heads() * ceil_div(p.queries, t.rows()));
     const auto blocks = static_cast<double>(ceil_div(p.keys, t.block));
     const auto channels = static_cast<double>(p.size + p.value_size);
@@ -116,13 +120,12 @@ TuningPoint heuristic(const OpDesc& desc, const DeviceTraits& traits) {
 
 KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
   const AttentionProblem p = attention_problem(desc);
-  const Point own{point["TILE_P"], point["WARPS"], point["BLOCK"], point["STAGES"]};
+  const auto own = from_tuning<Point>(point);
   const bool emulated = traits.matrix == MatrixUnit::emulated;
   KernelPlan result;
   KernelSpec spec = attention_launch("attention_mma.cl", desc, p, own.rows(),
                                      {32, static_cast<size_t>(own.warps), 1}, 0, result);
-  for (const auto& [name, value] : point.values)
-    spec.defines.emplace_back(name, std::to_string(value));
+  add_defines(spec, own);
   spec.defines.emplace_back("MMA_PTX", emulated ? "0" : "1");
   spec.shared = own.shared(p, emulated);
   result.launches.push_back(std::move(spec));

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "kernels/attention/attention.h"
+#include "kernels/described_point.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -14,6 +15,13 @@ constexpr int64_t kMostTiles = 3;
 
 struct Point {
   int rows, block, scores_m, scores_n;
+  static constexpr std::array<Parameter<Point>, 4> parameters() {
+    return {{{"ROWS", &Point::rows},
+             {"BLOCK", &Point::block},
+             {"SCORES_M", &Point::scores_m},
+             {"SCORES_N", &Point::scores_n}}};
+  }
+
   int items() const { return rows / scores_m * (block / scores_n); }
   int64_t tiles(const AttentionProblem& p) const {
     return ceil_div(rows / 4 * ceil_div(p.value_size, 4), items());
@@ -49,15 +57,10 @@ std::string reject(const OpDesc& desc, const DeviceTraits& traits) {
   return "";
 }
 
-TuningPoint tuning(const Point& p) {
-  return {
-      {{"ROWS", p.rows}, {"BLOCK", p.block}, {"SCORES_M", p.scores_m}, {"SCORES_N", p.scores_n}}};
-}
-
 std::vector<TuningPoint> space(const OpDesc& desc, const DeviceTraits& traits) {
   std::vector<TuningPoint> points;
   for (const Point& point : points_of(attention_problem(desc), traits))
-    points.push_back(tuning(point));
+    points.push_back(to_tuning(point));
   return points;
 }
 
@@ -78,18 +81,17 @@ TuningPoint heuristic(const OpDesc& desc, const DeviceTraits& traits) {
     costs.push_back(groups * blocks * each * t.items() * (items < wanted ? wanted / items : 1.0));
   }
   std::vector<TuningPoint> tunings;
-  for (const Point& point : points) tunings.push_back(tuning(point));
+  for (const Point& point : points) tunings.push_back(to_tuning(point));
   return cheapest(tunings, costs);
 }
 
 KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
   const AttentionProblem p = attention_problem(desc);
-  const Point own{point["ROWS"], point["BLOCK"], point["SCORES_M"], point["SCORES_N"]};
+  const auto own = from_tuning<Point>(point);
   KernelPlan result;
   KernelSpec spec = attention_launch("attention_tiles.cl", desc, p, own.rows,
                                      {static_cast<size_t>(own.items()), 1, 1}, 0, result);
-  for (const auto& [name, value] : point.values)
-    spec.defines.emplace_back(name, std::to_string(value));
+  add_defines(spec, own);
   spec.defines.emplace_back("ITEMS", std::to_string(own.items()));
   spec.defines.emplace_back("TILES", std::to_string(own.tiles(p)));
   spec.shared = own.shared(p);

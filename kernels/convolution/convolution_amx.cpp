@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "kernels/convolution/convolution_int8.h"
+#include "kernels/described_point.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -20,8 +21,9 @@ constexpr int64_t kCore = 1 << 20;  // bytes that a core's cache keeps beside ot
 
 struct Point {
   int64_t tiles_p, tiles_c, unit;
-  explicit Point(const TuningPoint& p)
-      : tiles_p(p["TILES_P"]), tiles_c(p["TILES_C"]), unit(p["UNIT"]) {}
+  static constexpr std::array<Parameter<Point, int64_t>, 3> parameters() {
+    return {{{"TILES_P", &Point::tiles_p}, {"TILES_C", &Point::tiles_c}, {"UNIT", &Point::unit}}};
+  }
   int64_t block() const { return tiles_c * kSide; }
 };
 
@@ -137,8 +139,7 @@ std::vector<TuningPoint> amx_space(const OpDesc&, const TileProblem&, const Devi
   std::vector<TuningPoint> points;
   for (const auto& [tiles_p, tiles_c] : kShapes)
     for (const int unit : {8, 4, 2, 1})
-      if (unit % tiles_p == 0)
-        points.push_back({{{"TILES_P", tiles_p}, {"TILES_C", tiles_c}, {"UNIT", unit}}});
+      if (unit % tiles_p == 0) points.push_back(to_tuning(Point{tiles_p, tiles_c, unit}));
   return points;
 }
 
@@ -146,7 +147,7 @@ std::vector<double> amx_costs(const OpDesc& desc, const TileProblem& problem,
                               const DeviceTraits& traits) {
   std::vector<double> costs;
   for (const TuningPoint& point : amx_space(desc, problem, traits))
-    costs.push_back(cost(desc, problem, Point(point), traits));
+    costs.push_back(cost(desc, problem, from_tuning<Point>(point), traits));
   return costs;
 }
 
@@ -158,7 +159,7 @@ TuningPoint amx_heuristic(const OpDesc& desc, const TileProblem& problem,
 KernelPlan amx_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
                     const TuningPoint& tuning) {
   const ConvShape& s = problem.shape;
-  const Point point(tuning);
+  const auto point = from_tuning<Point>(tuning);
   const Steps steps = steps_of(s);
   const UnitShares shares = shares_of(s, point, traits);
   const PixelWalk walk = walk_pixels(desc, problem);

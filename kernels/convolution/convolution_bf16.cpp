@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 
+#include "kernels/described_point.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -16,8 +17,9 @@ constexpr int64_t kChunk = 512, kRow = kChunk + 32;  // values: CHUNK and ROW of
 
 struct Point {
   int64_t tile_p, vectors, times;  // UNIT: pixels of a unit, in tiles
-  explicit Point(const TuningPoint& p)
-      : tile_p(p["TILE_P"]), vectors(p["VECTORS"]), times(p["UNIT"]) {}
+  static constexpr std::array<Parameter<Point, int64_t>, 3> parameters() {
+    return {{{"TILE_P", &Point::tile_p}, {"VECTORS", &Point::vectors}, {"UNIT", &Point::times}}};
+  }
   int64_t block() const { return vectors * kVector; }
   int64_t unit() const { return tile_p * times; }
 };
@@ -133,8 +135,7 @@ std::string reject_bf16(const OpDesc& desc, const TileProblem& problem,
 std::vector<TuningPoint> bf16_space(const OpDesc&, const TileProblem&, const DeviceTraits&) {
   std::vector<TuningPoint> points;
   for (const auto& [tile_p, vectors] : kShapes)
-    for (const int times : {4, 2, 1, 8})
-      points.push_back({{{"TILE_P", tile_p}, {"VECTORS", vectors}, {"UNIT", times}}});
+    for (const int times : {4, 2, 1, 8}) points.push_back(to_tuning(Point{tile_p, vectors, times}));
   return points;
 }
 
@@ -142,7 +143,7 @@ std::vector<double> bf16_costs(const OpDesc& desc, const TileProblem& problem,
                                const DeviceTraits& traits) {
   std::vector<double> costs;
   for (const TuningPoint& point : bf16_space(desc, problem, traits))
-    costs.push_back(cost(problem, Point(point), traits));
+    costs.push_back(cost(problem, from_tuning<Point>(point), traits));
   return costs;
 }
 
@@ -154,7 +155,7 @@ TuningPoint bf16_heuristic(const OpDesc& desc, const TileProblem& problem,
 KernelPlan bf16_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
                      const TuningPoint& tuning) {
   const ConvShape& s = problem.shape;
-  const Point point(tuning);
+  const auto point = from_tuning<Point>(tuning);
   const UnitShares shares = shares_of(s, point, traits);
   const int64_t scratch = ceil_div(depth_of(s), kChunk) * point.unit() * kRow;
   Args args{};

@@ -5,6 +5,7 @@
 #include <array>
 #include <initializer_list>
 
+#include "kernels/described_point.h"
 #include "kernels/registers.h"
 #include "kernels/shape_util.h"
 
@@ -13,15 +14,14 @@ namespace clinfer {
 namespace {
 
 struct Point : TileShape {
-  explicit Point(const TuningPoint& p)
-      : TileShape{p["VECTOR"], p["VECTORS"], p["TILE_P"], p["LANES"], p["ROWS"], 1} {}
+  Point() : Point(1, 1, 1, 1, 1) {}
   Point(int v, int vs, int p, int l, int r) : TileShape{v, vs, p, l, r, 1} {}
-  TuningPoint tuning() const {
-    return {{{"VECTOR", vector},
-             {"VECTORS", vectors},
-             {"TILE_P", tile_p},
-             {"LANES", lanes},
-             {"ROWS", rows}}};
+  static constexpr std::array<Parameter<Point>, 5> parameters() {
+    return {{{"VECTOR", &Point::vector},
+             {"VECTORS", &Point::vectors},
+             {"TILE_P", &Point::tile_p},
+             {"LANES", &Point::lanes},
+             {"ROWS", &Point::rows}}};
   }
 };
 
@@ -245,7 +245,7 @@ std::string reject_int8(const OpDesc& desc, const TileProblem& problem,
 std::vector<TuningPoint> int8_space(const OpDesc& desc, const TileProblem& problem,
                                     const DeviceTraits& traits) {
   std::vector<TuningPoint> space;
-  for (const Point& point : points_of(desc, problem, traits)) space.push_back(point.tuning());
+  for (const Point& point : points_of(desc, problem, traits)) space.push_back(to_tuning(point));
   return space;
 }
 
@@ -262,7 +262,7 @@ TuningPoint int8_heuristic(const OpDesc& desc, const TileProblem& problem,
   for (const Point& point : points)
     if (const double c = cost(point); c < least * (traits.is_cpu ? 0.92 : 1))
       best = &point, least = c;
-  return best->tuning();
+  return to_tuning(*best);
 }
 
 std::vector<double> int8_costs(const OpDesc& desc, const TileProblem& problem,
@@ -277,7 +277,7 @@ std::vector<double> int8_costs(const OpDesc& desc, const TileProblem& problem,
 KernelPlan int8_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
                      const TuningPoint& tuning) {
   const ConvShape& s = problem.shape;
-  const Point point(tuning);
+  const auto point = from_tuning<Point>(tuning);
   const Runs runs = runs_of(problem);
   const int64_t blocks = point.blocks(s);
   // Weights, or of a step of pairs the weights' magnitudes and then what flips the data.

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "kernels/convolution/convolution_int8.h"
+#include "kernels/described_point.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -15,33 +16,15 @@ namespace {
 struct Point {
   int words, vector, vectors, tile_p, ahead, warps_p, warps_c, slices;
 
-  explicit Point(const TuningPoint& p)
-      : words(p["WORDS"]),
-        vector(p["VECTOR"]),
-        vectors(p["VECTORS"]),
-        tile_p(p["TILE_P"]),
-        ahead(p["AHEAD"]),
-        warps_p(p["WARPS_P"]),
-        warps_c(p["WARPS_C"]),
-        slices(p["SLICES"]) {}
-  Point(int w, int v, int vs, int t, int a, int wp, int wc, int s)
-      : words(w),
-        vector(v),
-        vectors(vs),
-        tile_p(t),
-        ahead(a),
-        warps_p(wp),
-        warps_c(wc),
-        slices(s) {}
-  TuningPoint tuning() const {
-    return {{{"WORDS", words},
-             {"VECTOR", vector},
-             {"VECTORS", vectors},
-             {"TILE_P", tile_p},
-             {"AHEAD", ahead},
-             {"WARPS_P", warps_p},
-             {"WARPS_C", warps_c},
-             {"SLICES", slices}}};
+  static constexpr std::array<Parameter<Point>, 8> parameters() {
+    return {{{"WORDS", &Point::words},
+             {"VECTOR", &Point::vector},
+             {"VECTORS", &Point::vectors},
+             {"TILE_P", &Point::tile_p},
+             {"AHEAD", &Point::ahead},
+             {"WARPS_P", &Point::warps_p},
+             {"WARPS_C", &Point::warps_c},
+             {"SLICES", &Point::slices}}};
   }
   int64_t block() const { return int64_t{4} * vector * vectors; }
   int tiles() const { return vectors * vector / 2; }
@@ -97,7 +80,7 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
           };
           if (!fits(ahead) || (ahead == 2 && fits(4))) continue;
           for (const auto& [warps_p, warps_c, slices] : kWarps) {
-            const Point p(words, vector, vectors, tile_p, ahead, warps_p, warps_c, slices);
+            const Point p{words, vector, vectors, tile_p, ahead, warps_p, warps_c, slices};
             if (static_cast<size_t>(32 * p.warps()) > traits.max_work_group) continue;
             if (warps_c > 1 && p.block() * warps_c / 2 >= s.out_channels) continue;
             if (slices > 1 && Steps(desc, s, p).per_slice < 2) continue;
@@ -295,7 +278,7 @@ std::string reject_mma(const OpDesc& desc, const TileProblem& problem, const Dev
 std::vector<TuningPoint> mma_space(const OpDesc& desc, const TileProblem& problem,
                                    const DeviceTraits& traits) {
   std::vector<TuningPoint> space;
-  for (const Point& point : points_of(desc, problem, traits)) space.push_back(point.tuning());
+  for (const Point& point : points_of(desc, problem, traits)) space.push_back(to_tuning(point));
   return space;
 }
 
@@ -312,7 +295,7 @@ TuningPoint mma_heuristic(const OpDesc& desc, const TileProblem& problem,
 KernelPlan mma_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
                     const TuningPoint& tuning) {
   const ConvShape& s = problem.shape;
-  const Point point(tuning);
+  const auto point = from_tuning<Point>(tuning);
   const Steps steps(desc, s, point);
   const bool bytes = takes_bytes(desc), shifted = bytes && has_shifts(desc);
   const int64_t blocks = ceil_div(s.out_channels, point.block());
@@ -344,14 +327,7 @@ KernelPlan mma_plan(const OpDesc& desc, const TileProblem& problem, const Device
   spec.defines.emplace_back("T", storage_name(out));
   define("BYTES", bytes);
   define("SHIFTED", shifted);
-  define("WORDS", point.words);
-  define("VECTOR", point.vector);
-  define("VECTORS", point.vectors);
-  define("TILE_P", point.tile_p);
-  define("AHEAD", point.ahead);
-  define("WARPS_P", point.warps_p);
-  define("WARPS_C", point.warps_c);
-  define("SLICES", point.slices);
+  add_defines(spec, point);
   define("POINTWISE", walk.row);
   define("FLAT_TAIL", walk.flat_tail);
   define("ALIGNED", output_aligned(desc, problem, point.vector));

@@ -9,6 +9,7 @@
 #include "kernels/convolution/convolution_families.h"
 #include "kernels/convolution/convolution_int8.h"
 #include "kernels/convolution/convolution_mma.h"
+#include "kernels/described_point.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -18,16 +19,12 @@ namespace {
 struct Point {
   int vector, vectors, tile_p, lines, wide;
 
-  Point(int v, int vs, int t, int l, int w)
-      : vector(v), vectors(vs), tile_p(t), lines(l), wide(w) {}
-  explicit Point(const TuningPoint& p)
-      : Point(p["VECTOR"], p["VECTORS"], p["TILE_P"], p["LINES"], p["WIDE"]) {}
-  TuningPoint tuning() const {
-    return {{{"VECTOR", vector},
-             {"VECTORS", vectors},
-             {"TILE_P", tile_p},
-             {"LINES", lines},
-             {"WIDE", wide}}};
+  static constexpr std::array<Parameter<Point>, 5> parameters() {
+    return {{{"VECTOR", &Point::vector},
+             {"VECTORS", &Point::vectors},
+             {"TILE_P", &Point::tile_p},
+             {"LINES", &Point::lines},
+             {"WIDE", &Point::wide}}};
   }
   int64_t block() const { return int64_t{4} * vector * vectors; }
   int64_t tiles() const { return vectors * vector / 2; }
@@ -91,11 +88,11 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
           const int64_t side = 16 * tile_p;
           const auto wide = static_cast<int>(
               ceil_div(ceil_div(s.out[2], ceil_div(s.out[2], int64_t{most})), side) * side);
-          const Point p(vector, vectors, tile_p, lines, wide);
+          const Point p{vector, vectors, tile_p, lines, wide};
           if (Copied(desc, problem, p).bytes(desc) > traits.local_memory) continue;
           if (static_cast<size_t>(32 * lines) > traits.max_work_group) continue;
           if (std::none_of(points.begin(), points.end(),
-                           [&](const Point& q) { return q.tuning() == p.tuning(); }))
+                           [&](const Point& q) { return to_tuning(q) == to_tuning(p); }))
             points.push_back(p);
         }
     }
@@ -171,7 +168,7 @@ std::string reject_rows(const OpDesc& desc, const DeviceTraits& traits) {
 std::vector<TuningPoint> rows_space(const OpDesc& desc, const DeviceTraits& traits) {
   std::vector<TuningPoint> space;
   for (const Point& point : points_of(desc, rows_problem(desc), traits))
-    space.push_back(point.tuning());
+    space.push_back(to_tuning(point));
   return space;
 }
 
@@ -220,7 +217,7 @@ std::vector<std::byte> packed_weights(const OpDesc& desc, const std::vector<floa
 KernelPlan rows_plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& tuning) {
   const TileProblem problem = rows_problem(desc);
   const ConvShape& s = problem.shape;
-  const Point point(tuning);
+  const auto point = from_tuning<Point>(tuning);
   const Copied copied(desc, problem, point);
   const bool bytes = takes_bytes(desc), shifted = bytes && has_shifts(desc);
   const int64_t blocks = ceil_div(s.out_channels, point.block());
@@ -252,11 +249,7 @@ KernelPlan rows_plan(const OpDesc& desc, const DeviceTraits& traits, const Tunin
   spec.defines.emplace_back("T", storage_name(out));
   define("BYTES", bytes);
   define("SHIFTED", shifted);
-  define("VECTOR", point.vector);
-  define("VECTORS", point.vectors);
-  define("TILE_P", point.tile_p);
-  define("LINES", point.lines);
-  define("WIDE", point.wide);
+  add_defines(spec, point);
   define("RUN", s.in_channels);
   define("RUNS", s.kernel[1]);
   define("STEPS", copied.steps(s));

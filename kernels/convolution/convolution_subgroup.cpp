@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/convolution/convolution_int8.h"
+#include "kernels/described_point.h"
 #include "kernels/registers.h"
 #include "kernels/shape_util.h"
 
@@ -12,26 +13,22 @@ namespace clinfer {
 namespace {
 
 struct Point : TileShape {
-  int reads;
-  int pixels;  // that a message reads: one, or all of the tile
-  int weight;  // bytes of an element's; floats need no conversion, halves half the memory
+  int reads = 1;
+  int pixels = 1;  // that a message reads: one, or all of the tile
+  int weight = 4;  // bytes of an element's; floats need no conversion, halves half the memory
 
-  explicit Point(const TuningPoint& p)
-      : TileShape{1, p["VECTORS"], p["TILE_P"], p["LANES"], p["ROWS"], p["SLICES"]},
-        reads(p["READS"]),
-        pixels(p["PIXELS"]),
-        weight(p["WEIGHT"]) {}
+  Point() : TileShape{1, 1, 1, 1, 1, 1} {}
   Point(int l, int vs, int t, int rd, int ps, int w, int r, int s)
       : TileShape{1, vs, t, l, r, s}, reads(rd), pixels(ps), weight(w) {}
-  TuningPoint tuning() const {
-    return {{{"LANES", lanes},
-             {"VECTORS", vectors},
-             {"TILE_P", tile_p},
-             {"READS", reads},
-             {"PIXELS", pixels},
-             {"WEIGHT", weight},
-             {"ROWS", rows},
-             {"SLICES", slices}}};
+  static constexpr std::array<Parameter<Point>, 8> parameters() {
+    return {{{"LANES", &Point::lanes},
+             {"VECTORS", &Point::vectors},
+             {"TILE_P", &Point::tile_p},
+             {"READS", &Point::reads},
+             {"PIXELS", &Point::pixels},
+             {"WEIGHT", &Point::weight},
+             {"ROWS", &Point::rows},
+             {"SLICES", &Point::slices}}};
   }
 };
 
@@ -254,7 +251,7 @@ Runs subgroup_runs(const TileProblem& problem, int64_t unit, int lanes, int step
 
 SubgroupCycles subgroup_cycles(const OpDesc& desc, const TileProblem& problem,
                                const DeviceTraits& traits, const TuningPoint& point) {
-  return cycles(desc, problem, Point(point), traits);
+  return cycles(desc, problem, from_tuning<Point>(point), traits);
 }
 
 bool reads_blocks(const OpDesc& desc, const TileProblem& problem) {
@@ -288,7 +285,7 @@ std::string reject_subgroup(const OpDesc& desc, const TileProblem& problem,
 std::vector<TuningPoint> subgroup_space(const OpDesc& desc, const TileProblem& problem,
                                         const DeviceTraits& traits) {
   std::vector<TuningPoint> space;
-  for (const Point& point : points_of(desc, problem, traits)) space.push_back(point.tuning());
+  for (const Point& point : points_of(desc, problem, traits)) space.push_back(to_tuning(point));
   return space;
 }
 
@@ -349,7 +346,7 @@ KernelPlan subgroup_launch(const OpDesc& desc, const TileProblem& problem,
 
 KernelPlan subgroup_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
                          const TuningPoint& tuning) {
-  const Point point(tuning);
+  const auto point = from_tuning<Point>(tuning);
   const bool bytes = takes_bytes(desc);
   const Runs runs = runs_of(desc, problem, point.lanes);
   const auto packed = [weights = problem.weights, s = problem.shape, point, runs, bytes] {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <span>
 
+#include "kernels/described_point.h"
 #include "kernels/registers.h"
 #include "kernels/shape_util.h"
 
@@ -13,24 +14,21 @@ namespace clinfer {
 namespace {
 
 struct Point : TileShape {
-  int unroll;
-  int shares;  // shares of the tiles per CPU core; 1 on a GPU
+  int unroll = 1;
+  int shares = 1;  // shares of the tiles per CPU core; 1 on a GPU
 
-  explicit Point(const TuningPoint& p)
-      : TileShape{p["VECTOR"], p["VECTORS"], p["TILE_P"], p["LANES"], p["ROWS"], p["SLICES"]},
-        unroll(p["UNROLL"]),
-        shares(p["SHARES"]) {}
+  Point() : TileShape{1, 1, 1, 1, 1, 1} {}
   Point(int v, int vs, int p, int l, int r, int s, int u, int sh)
       : TileShape{v, vs, p, l, r, s}, unroll(u), shares(sh) {}
-  TuningPoint tuning() const {
-    return {{{"VECTOR", vector},
-             {"VECTORS", vectors},
-             {"TILE_P", tile_p},
-             {"LANES", lanes},
-             {"ROWS", rows},
-             {"SLICES", slices},
-             {"UNROLL", unroll},
-             {"SHARES", shares}}};
+  static constexpr std::array<Parameter<Point>, 8> parameters() {
+    return {{{"VECTOR", &Point::vector},
+             {"VECTORS", &Point::vectors},
+             {"TILE_P", &Point::tile_p},
+             {"LANES", &Point::lanes},
+             {"ROWS", &Point::rows},
+             {"SLICES", &Point::slices},
+             {"UNROLL", &Point::unroll},
+             {"SHARES", &Point::shares}}};
   }
 };
 
@@ -106,7 +104,7 @@ std::vector<Point> cpu_points(const OpDesc& desc, const TileProblem& problem,
     if (const CpuShape further{vector, vectors, tile_p, 0};
         fits_groups(desc, problem.shape, vector) &&
         std::none_of(points.begin(), points.end(),
-                     [&](const Point& p) { return p.tuning() == point_of(further).tuning(); }))
+                     [&](const Point& p) { return to_tuning(p) == to_tuning(point_of(further)); }))
       points.push_back(point_of(further));
   // More points with the same programs, with fewer and more work-groups.
   const size_t shapes = points.size();
@@ -477,7 +475,7 @@ std::vector<TuningPoint> tile_space(const OpDesc& desc, const TileProblem& probl
   std::vector<TuningPoint> space;
   for (const Point& point : traits.is_cpu ? cpu_points(desc, problem, traits)
                                           : gpu_points(desc, problem, traits, Points::all))
-    space.push_back(point.tuning());
+    space.push_back(to_tuning(point));
   return space;
 }
 
@@ -491,14 +489,14 @@ TuningPoint tile_heuristic(const OpDesc& desc, const TileProblem& problem,
     for (const CpuShape& shape : shapes)
       if (const double cost = cpu_cost(problem, shape, traits); cost < least)
         best = &shape, least = cost;
-    return point_of(*best).tuning();
+    return to_tuning(point_of(*best));
   }
   const std::vector<Point> points = gpu_points(desc, problem, traits, Points::usual);
   const Point* best = &points[0];
   double least = gpu_cost(problem, *best, traits);
   for (const Point& point : points)
     if (const double c = gpu_cost(problem, point, traits); c < least) best = &point, least = c;
-  return best->tuning();
+  return to_tuning(*best);
 }
 
 std::vector<double> tile_costs(const OpDesc& desc, const TileProblem& problem,
@@ -524,7 +522,7 @@ std::vector<double> tile_costs(const OpDesc& desc, const TileProblem& problem,
 KernelPlan tile_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
                      const TuningPoint& tuning) {
   const ConvShape& s = problem.shape;
-  const Point point(tuning);
+  const auto point = from_tuning<Point>(tuning);
   const ElementType type = desc.inputs[problem.data].type;
   const int64_t blocks = point.blocks(s), depth = s.taps() * s.in_channels;
 

@@ -11,6 +11,7 @@
 
 #include "kernels/convolution/convolution_int8.h"
 #include "kernels/convolution/convolution_mma.h"
+#include "kernels/described_point.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -30,20 +31,16 @@ constexpr int64_t kFewColumns = 48, kLongSum = 3072;
 
 struct Point {
   int columns, warpgroups, stages, chunks;
-  int buffers;  // 0: convolution_wgmma.cl; else convolution_wgmma_taps.cl with so many
-  int slices;   // of the steps
+  int buffers = 0;  // 0: convolution_wgmma.cl; else convolution_wgmma_taps.cl with so many
+  int slices = 1;   // of the steps
 
-  Point(int c, int w, int s, int k, int b = 0, int sl = 1)
-      : columns(c), warpgroups(w), stages(s), chunks(k), buffers(b), slices(sl) {}
-  explicit Point(const TuningPoint& p)
-      : Point(p["COLUMNS"], p["WARPGROUPS"], p["STAGES"], p["CHUNKS"], p["BUFFERS"], p["SLICES"]) {}
-  TuningPoint tuning() const {
-    return {{{"COLUMNS", columns},
-             {"WARPGROUPS", warpgroups},
-             {"STAGES", stages},
-             {"CHUNKS", chunks},
-             {"BUFFERS", buffers},
-             {"SLICES", slices}}};
+  static constexpr std::array<Parameter<Point>, 6> parameters() {
+    return {{{"COLUMNS", &Point::columns},
+             {"WARPGROUPS", &Point::warpgroups},
+             {"STAGES", &Point::stages},
+             {"CHUNKS", &Point::chunks},
+             {"BUFFERS", &Point::buffers},
+             {"SLICES", &Point::slices}}};
   }
   // True where a step's products run on while the next step's begin. Its tiles are then filled a
   // step later, for which fewer stages are too few.
@@ -253,7 +250,8 @@ std::string reject_wgmma(const OpDesc& desc, const TileProblem& problem,
 std::vector<TuningPoint> wgmma_space(const OpDesc& desc, const TileProblem& problem,
                                      const DeviceTraits& traits) {
   std::vector<TuningPoint> space;
-  for (const Point& point : points_of(desc, problem.shape, traits)) space.push_back(point.tuning());
+  for (const Point& point : points_of(desc, problem.shape, traits))
+    space.push_back(to_tuning(point));
   return space;
 }
 
@@ -339,7 +337,7 @@ std::vector<float> packed_weights(const std::vector<float>& plain, const ConvSha
 KernelPlan wgmma_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
                       const TuningPoint& tuning) {
   const ConvShape& s = problem.shape;
-  const Point point(tuning);
+  const auto point = from_tuning<Point>(tuning);
   const bool bytes = takes_bytes(desc);
   const int64_t chunk = chunk_of(desc), blocks = ceil_div(s.out_channels, point.columns);
   const int64_t steps = steps_of(s, point, chunk) / point.slices;

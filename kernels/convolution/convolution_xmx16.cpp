@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kernels/convolution/convolution_int8.h"
+#include "kernels/described_point.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -18,20 +19,19 @@ constexpr int kWords = 8;  // of them
 constexpr int kRowBlocks = 2, kRowPixels = 8;
 
 struct Point : TileShape {
-  int reads;
-  int pixels;  // that a message reads
+  int reads = 1;
+  int pixels = 1;  // that a message reads
 
-  explicit Point(const TuningPoint& p)
-      : Point(p["VECTORS"], p["TILE_P"], p["READS"], p["PIXELS"], p["ROWS"], p["SLICES"]) {}
+  Point() : Point(1, 1, 1, 1, 1, 1) {}
   Point(int vs, int t, int rd, int ps, int r, int s)
       : TileShape{1, vs, t, kLanes, r, s}, reads(rd), pixels(ps) {}
-  TuningPoint tuning() const {
-    return {{{"VECTORS", vectors},
-             {"TILE_P", tile_p},
-             {"READS", reads},
-             {"PIXELS", pixels},
-             {"ROWS", rows},
-             {"SLICES", slices}}};
+  static constexpr std::array<Parameter<Point>, 6> parameters() {
+    return {{{"VECTORS", &Point::vectors},
+             {"TILE_P", &Point::tile_p},
+             {"READS", &Point::reads},
+             {"PIXELS", &Point::pixels},
+             {"ROWS", &Point::rows},
+             {"SLICES", &Point::slices}}};
   }
 };
 
@@ -252,13 +252,13 @@ std::string reject_xmx16(const OpDesc& desc, const TileProblem& problem,
 
 SubgroupCycles xmx16_cycles(const OpDesc& desc, const TileProblem& problem,
                             const DeviceTraits& traits, const TuningPoint& point) {
-  return cycles(desc, problem, point_for(desc, problem, Point(point)), traits);
+  return cycles(desc, problem, point_for(desc, problem, from_tuning<Point>(point)), traits);
 }
 
 std::vector<TuningPoint> xmx16_space(const OpDesc& desc, const TileProblem& problem,
                                      const DeviceTraits& traits) {
   std::vector<TuningPoint> space;
-  for (const Point& point : points_of(desc, problem, traits)) space.push_back(point.tuning());
+  for (const Point& point : points_of(desc, problem, traits)) space.push_back(to_tuning(point));
   return space;
 }
 
@@ -274,7 +274,7 @@ TuningPoint xmx16_heuristic(const OpDesc& desc, const TileProblem& problem,
 
 KernelPlan xmx16_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
                       const TuningPoint& tuning) {
-  const Point point = point_for(desc, problem, Point(tuning));
+  const Point point = point_for(desc, problem, from_tuning<Point>(tuning));
   const Runs runs = runs_of(desc, problem, point);
   const auto packed = [weights = problem.weights, s = problem.shape, point, runs,
                        bytes = channel_bytes(desc)] {

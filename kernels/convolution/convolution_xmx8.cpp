@@ -6,6 +6,7 @@
 
 #include "kernels/convolution/convolution_int8.h"
 #include "kernels/convolution/convolution_xmx16.h"
+#include "kernels/described_point.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -17,17 +18,16 @@ constexpr int kRows = 8;   // output channels of one
 constexpr int kWords = 8;  // of a row or a column
 
 struct Point : TileShape {
-  int reads;
+  int reads = 1;
 
-  explicit Point(const TuningPoint& p)
-      : Point(p["VECTORS"], p["TILE_P"], p["READS"], p["ROWS"], p["SLICES"]) {}
+  Point() : Point(1, 1, 1, 1, 1) {}
   Point(int vs, int t, int rd, int r, int s) : TileShape{kRows, vs, t, 1, r, s}, reads(rd) {}
-  TuningPoint tuning() const {
-    return {{{"VECTORS", vectors},
-             {"TILE_P", tile_p},
-             {"READS", reads},
-             {"ROWS", rows},
-             {"SLICES", slices}}};
+  static constexpr std::array<Parameter<Point>, 5> parameters() {
+    return {{{"VECTORS", &Point::vectors},
+             {"TILE_P", &Point::tile_p},
+             {"READS", &Point::reads},
+             {"ROWS", &Point::rows},
+             {"SLICES", &Point::slices}}};
   }
 };
 
@@ -163,13 +163,13 @@ std::string reject_xmx8(const OpDesc& desc, const TileProblem& problem,
 
 SubgroupCycles xmx8_cycles(const OpDesc& desc, const TileProblem& problem,
                            const DeviceTraits& traits, const TuningPoint& point) {
-  return cycles(desc, problem, point_for(desc, problem, Point(point)), traits);
+  return cycles(desc, problem, point_for(desc, problem, from_tuning<Point>(point)), traits);
 }
 
 std::vector<TuningPoint> xmx8_space(const OpDesc& desc, const TileProblem& problem,
                                     const DeviceTraits& traits) {
   std::vector<TuningPoint> space;
-  for (const Point& point : points_of(desc, problem, traits)) space.push_back(point.tuning());
+  for (const Point& point : points_of(desc, problem, traits)) space.push_back(to_tuning(point));
   return space;
 }
 
@@ -186,7 +186,7 @@ TuningPoint xmx8_heuristic(const OpDesc& desc, const TileProblem& problem,
 KernelPlan xmx8_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
                      const TuningPoint& tuning) {
   const ConvShape& s = problem.shape;
-  const Point point = point_for(desc, problem, Point(tuning));
+  const Point point = point_for(desc, problem, from_tuning<Point>(tuning));
   const Runs runs = runs_of(desc, problem);
   const bool bytes = takes_bytes(desc);
   const int zero = bytes ? static_cast<int>(zero_points(desc)[0]) : 0;

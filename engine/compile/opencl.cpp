@@ -74,7 +74,8 @@ std::shared_ptr<CompiledModel> compile(std::shared_ptr<const Model> model, const
   InternalOptions options;
   guarded("sharing an OpenCL context", [&] {
     const cl::Context context(shared.context, true);
-    // As compile_model() does first: the first call decides where drivers keep their own cache.
+    // The devices are looked for first, as compile_model() does: the first call decides where
+    // drivers keep their own cache.
     ocl::devices(config.cache_dir.value_or("").c_str());
     const ocl::Device& device = device_in(context, shared.device);
     if (shared.queue != nullptr) {

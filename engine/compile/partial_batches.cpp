@@ -10,7 +10,7 @@ namespace clinfer {
 
 namespace {
 
-// Whether the data of some images lie as those of the whole batch do, with all images.
+// Returns whether the data of some images lie as those of the whole batch do, with all images.
 bool lie_alike(const TensorDesc& some, const TensorDesc& all) {
   bool alike =
       some.type == all.type && some.offset == all.offset && some.shape.size() == all.shape.size();
@@ -20,8 +20,8 @@ bool lie_alike(const TensorDesc& some, const TensorDesc& all) {
   return alike;
 }
 
-// Whether the operations differ in the number of images alone. A family that can compute the whole
-// batch can compute some of it then; it may refuse to since another is faster for so few.
+// Returns whether the operations differ in the number of images alone. A family that can compute
+// the whole batch can compute some of it then; it may refuse to since another is faster for so few.
 bool differ_in_images(const OpDesc& some, const OpDesc& all) {
   return std::equal(some.inputs.begin(), some.inputs.end(), all.inputs.begin(), all.inputs.end(),
                     lie_alike) &&

@@ -11,7 +11,7 @@ namespace clinfer {
 
 namespace {
 
-// Of Graphviz; light enough for black text.
+// Colours of Graphviz, light enough for black text.
 constexpr const char* kColors[] = {"#FFC405", "#20F608", "#F1F290", "#C405FF", "#BCFF05",
                                    "#05FFC4", "#FFC7A0", "#5DA1E7", "#DC8484", "#E7A15D",
                                    "#8FBC8F", "#D8BFD8", "#B0C4DE", "#EEE8AA"};

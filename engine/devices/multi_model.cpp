@@ -11,7 +11,7 @@ namespace clinfer {
 
 namespace {
 
-// Whether a device or its driver failed, and not the caller.
+// Returns whether a device or its driver failed, and not the caller.
 bool is_failure_of_device(const Error& error) {
   return error.code() == ErrorCode::device_failed || error.code() == ErrorCode::out_of_memory ||
          error.code() == ErrorCode::no_device;

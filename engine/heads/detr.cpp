@@ -42,8 +42,8 @@ bool are_usual(size_t queries, size_t columns) {
   return count && classes;
 }
 
-// Where names say nothing: the family, or the usual numbers, and two tables of as many rows, which
-// are not those of cells. Masks lie beside.
+// Finds queries where names say nothing: by the family, or the usual numbers, and two tables of as
+// many rows, which are not those of cells. Masks lie beside.
 std::optional<Queries> find_unnamed_queries(const ModelFacts& facts) {
   const std::string type = stated_family(facts);
   std::optional<Queries> found;
@@ -116,8 +116,8 @@ struct QueryHead {
   bool is_open = false;
   Decided squashing;
 
-  // In a softmax no-object, the last class, leads most queries; where each class has a sigmoid, most
-  // queries have no positive number.
+  // A softmax gives no-object, the last class, the lead in most queries; where each class has a
+  // sigmoid, most queries have no positive number.
   Decided::Kind squashing_seen(const Floats& logits) const {
     if (queries.count < 50 || queries.classes < 2) return Decided::open;
     size_t last_leads = 0, none_positive = 0;

@@ -125,7 +125,7 @@ std::vector<YunetLevel> yunet_levels(const ModelFacts& facts) {
     for (const LevelOutput& table : tables) {
       if (table.rows != level.columns * level.rows) continue;
       const OutputFacts& output = facts.outputs[table.output];
-      // Of several alike the first counts.
+      // The first of several alike counts.
       const auto take = [&](size_t& place, int part) {
         if ((parts & part) == 0) place = table.output;
         parts |= part;

@@ -29,7 +29,7 @@ bool is_number(JsonNode* node) {
                                          json_node_get_value_type(node) == G_TYPE_INT64);
 }
 
-// Whether the array holds numbers alone.
+// Returns whether the array holds numbers alone.
 bool is_vector(JsonArray* array) {
   const guint length = json_array_get_length(array);
   for (guint i = 0; i < length; ++i)

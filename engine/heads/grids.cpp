@@ -43,7 +43,8 @@ bool has_logits(const Floats& values) {
 
 namespace {
 
-// Whether a value is the largest of its 3 x 3 neighbours in its channel; of equal ones the first.
+// Returns whether a value is the largest of its 3 x 3 neighbours in its channel; of equal ones the
+// first.
 bool is_peak(const Map& map, const Floats& values, size_t channel, size_t x, size_t y) {
   const float value = values[map.at(channel, y * map.columns + x)];
   for (size_t j = y > 0 ? y - 1 : 0; j <= y + 1 && j < map.rows; ++j)

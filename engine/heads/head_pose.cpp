@@ -55,7 +55,7 @@ double expected_bin(const Floats& logits) {
   return weighted / sum;
 }
 
-// Of a rotation matrix as 6DRepNet computes it.
+// Computes the angles of a rotation matrix as 6DRepNet does.
 std::array<double, 3> angles_of(const Floats& m) {
   constexpr double kDegrees = 57.29577951308232;
   const auto at = [&](size_t row, size_t column) {

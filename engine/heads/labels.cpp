@@ -31,7 +31,8 @@ std::string trimmed(const std::string& text) {
   return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
 }
 
-// As RFC 3629 has it: no overlong forms, no surrogates, nothing above U+10FFFF, no zero byte.
+// Returns whether the text is UTF-8 as RFC 3629 has it: no overlong forms, no surrogates, nothing
+// above U+10FFFF, no zero byte.
 bool is_utf8(const std::string& text) {
   for (size_t i = 0; i < text.size();) {
     const unsigned lead = static_cast<unsigned char>(text[i]);
@@ -71,7 +72,7 @@ std::optional<size_t> number_of(const std::string& text) {
   return value;
 }
 
-// Whether `number` is one.
+// Adds the name if `number` is a number; returns whether it is.
 bool add_numbered(const std::string& number, const std::string& name,
                   std::vector<std::string>& labels) {
   const auto index = number_of(number);
@@ -88,7 +89,7 @@ std::vector<std::string> labels_in_yaml(const YamlNode& root) {
   return labels_of_yaml(root);
 }
 
-// Whether the text ends as a list or map in brackets does.
+// Returns whether the text ends as a list or map in brackets does.
 bool closes(const std::string& text) {
   const size_t last = text.find_last_not_of(" \t\r\n");
   return last != std::string::npos && (text[last] == '}' || text[last] == ']') && last > 2;

@@ -69,7 +69,7 @@ std::vector<Peak> peaks_of(const Floats& values, const MapLayout& layout, size_t
   return peaks;
 }
 
-// How well the field leads from one peak to the other; negative: it does not.
+// Returns how well the field leads from one peak to the other; negative: it does not.
 float affinity(const Floats& fields, const MapLayout& layout, size_t field, const Peak& from,
                const Peak& to) {
   const float dx = to.x - from.x, dy = to.y - from.y, length = std::hypot(dx, dy);

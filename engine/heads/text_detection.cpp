@@ -15,7 +15,8 @@ namespace {
 
 constexpr float kLevel = 0.3f;   // of a pixel of text
 constexpr float kGrowth = 1.5f;  // by area over perimeter
-// Of a region, cells: PP-OCR drops those of fewer than 3 between the centres of their outer cells.
+// The least side of a region in cells: PP-OCR drops those of fewer than 3 between the centres of
+// their outer cells.
 constexpr float kLeastSide = 4;
 constexpr size_t kMostRegions = 1000;
 

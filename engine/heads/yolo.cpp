@@ -104,7 +104,7 @@ struct RowHead {
     finish(settings, suppression_of(facts), candidates, results);
   }
 
-  // Whether some point of some row lies more than a pixel from the corner.
+  // Returns whether some point of some row lies more than a pixel from the corner.
   bool has_points(const Floats& values) const {
     for (size_t i = 0; i < table.rows; ++i)
       for (size_t k = layout.points_at; k < table.columns; ++k)

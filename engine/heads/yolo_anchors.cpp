@@ -18,7 +18,7 @@ enum class Version { v2, v3, v5 };
 struct AnchorLevel {
   size_t output = 0;
   size_t rows = 0, columns = 0, anchors = 0, classes = 0;
-  // Where attribute k of anchor a at cell (y, x) lies.
+  // Steps to attribute k of anchor a at cell (y, x).
   size_t anchor_step = 0, attribute_step = 0, y_step = 0, x_step = 0;
   std::vector<float> sizes;  // width, height of each anchor; pixels, or cells for v2
   bool activated = false;    // the graph squashed everything but the sizes
@@ -61,8 +61,8 @@ bool grid_of(const ModelFacts& facts, int64_t cells, size_t& rows, size_t& colum
   return false;
 }
 
-// Whether the graph squashed its values: raw maps have negative ones everywhere, as objects are
-// rare.
+// Returns whether the graph squashed its values: raw maps have negative ones everywhere, as objects
+// are rare.
 bool is_activated(const std::vector<AnchorLevel>& levels, std::span<const Tensor> outputs) {
   for (const AnchorLevel& level : levels) {
     const size_t size = level.rows * level.columns * level.anchors * (5 + level.classes);
@@ -285,7 +285,7 @@ Match match_raw(const ModelFacts& facts, Version version, const std::vector<floa
   return match;
 }
 
-// Whether the coarsest map comes first, as Darknet's v3 has them.
+// Returns whether the coarsest map comes first, as Darknet's v3 has them.
 bool coarse_first(const ModelFacts& facts) {
   return facts.outputs.size() >= 2 &&
          count(facts.outputs.front().shape) < count(facts.outputs.back().shape);

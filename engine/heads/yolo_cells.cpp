@@ -67,7 +67,7 @@ const char* name_of(Task task) {
   return "detect";
 }
 
-// How many columns a task adds after the classes, where that is known.
+// Returns how many columns a task adds after the classes, where that is known.
 std::optional<size_t> extra_of(const ModelFacts& facts, Task task, size_t columns,
                                const std::optional<Prototypes>& prototypes) {
   const size_t room = columns - 5;
@@ -246,7 +246,7 @@ CellScan scan_cells(const Floats& values, const CellOutput& cells, size_t classe
                               classes);
 }
 
-// Whether the numbers from column `from` on are at most `most` in every cell.
+// Returns whether the numbers from column `from` on are at most `most` in every cell.
 bool all_below(const Floats& values, const CellOutput& cells, size_t from, float most) {
   for (size_t k = from; k < cells.columns; ++k)
     for (size_t i = 0; i < cells.cells; ++i)
@@ -255,8 +255,8 @@ bool all_below(const Floats& values, const CellOutput& cells, size_t from, float
   return true;
 }
 
-// Whether the first class looks like an objectness, as YOLOX and v6 have before their classes: it is
-// high wherever another class is, or in most cells.
+// Says whether the first class looks like an objectness, as YOLOX and v6 have before their classes:
+// it is high wherever another class is, or in most cells.
 std::string objectness_seen(const Floats& values, const CellOutput& cells, size_t classes,
                             const CellScan& scan, float threshold) {
   constexpr float kHigh = 0.5f;

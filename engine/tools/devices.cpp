@@ -57,7 +57,7 @@ LayerKernels kernels_of(const std::string& layer, const std::string& type, Eleme
   return result;
 }
 
-// Of layers that most of a network's time goes to.
+// Lists kernels of layers that most of a network's time goes to.
 std::vector<LayerKernels> kernels_on(const DeviceTraits& traits) {
   const ElementType real = traits.fp16 && !traits.is_cpu ? ElementType::f16 : ElementType::f32;
   const std::string type(name_of(real));

@@ -82,7 +82,7 @@ class ProgressBar {
   Clock::time_point drawn_ = Clock::now();
 };
 
-// With as many requests in flight as users have unless they say otherwise: two a stream.
+// Compares with as many requests in flight as users have unless they say otherwise: two a stream.
 ABComparison compare(CompiledModel& untuned, CompiledModel& tuned) {
   Requests requests[2];
   for (const auto& [compiled, of] : {std::pair{&untuned, &requests[0]}, {&tuned, &requests[1]}})

@@ -1,4 +1,4 @@
-// From the properties to thresholds and the engine's configuration.
+// Turns the properties into thresholds and the engine's configuration.
 #include "gst/infer/network.h"
 
 #include <algorithm>

@@ -7,7 +7,8 @@ namespace clinfer {
 namespace {
 
 constexpr int kStep = 32;  // networks halve the width up to five times
-// In halves of the usual width. Wider steps leave so much padding that recognisers lose spaces.
+// The widths in halves of the usual one. Wider steps leave so much padding that recognisers lose
+// spaces.
 constexpr int kHalves[] = {1, 2, 3, 4, 6, 8, 12, 16};
 constexpr double kSqueeze = 1.1;  // so much a line may be squeezed: it costs less than padding
 

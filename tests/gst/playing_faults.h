@@ -81,8 +81,7 @@ inline Scenario playing(
             gst_init(nullptr, nullptr);
             register_result_meta();
           },
-          [launch] { return play_red(launch); },
-          [live] { return static_cast<long>(live_objects().size()) + live(); }};
+          [launch] { return play_red(launch); }, [live] { return count_live_objects() + live(); }};
 }
 
 }  // namespace clinfer

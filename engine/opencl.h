@@ -22,17 +22,18 @@ struct Shared {
   cl_context context = nullptr;
   // One of the context's devices; null: its only one. Config::device does not count.
   cl_device_id device = nullptr;
-  // In order, on that device; null: the model makes queues of its own. With a queue, the model has
-  // one stream, all that its requests do is enqueued there, and commands of the application on it
-  // come before or after in the order of the calls. It must have CL_QUEUE_PROFILING_ENABLE if
-  // Config::perf_count is set.
+  // An in-order queue on that device; null: the model makes queues of its own. With a queue, the
+  // model has one stream, all that its requests do is enqueued there, and commands of the
+  // application on it come before or after in the order of the calls. It must have
+  // CL_QUEUE_PROFILING_ENABLE if Config::perf_count is set.
   cl_command_queue queue = nullptr;
 };
 
-// As CompiledModel::compile(), in the application's context. Where that was made on a VA display
-// (CL_CONTEXT_VA_API_DISPLAY_INTEL), surfaces of the display can be imported; Config::va_display does
-// not count. Throws Error{bad_argument} for an empty context, a device that is not in it, a queue of
-// another context or out of order; Error{no_device} for a device that the engine cannot use.
+// Compiles as CompiledModel::compile() does, in the application's context. Where that was made on a
+// VA display (CL_CONTEXT_VA_API_DISPLAY_INTEL), surfaces of the display can be imported;
+// Config::va_display does not count. Throws Error{bad_argument} for an empty context, a device that
+// is not in it, a queue of another context or out of order; Error{no_device} for a device that the
+// engine cannot use.
 std::shared_ptr<CompiledModel> compile(std::shared_ptr<const Model> model, const Config& config,
                                        const Shared& shared, const Progress& progress = {},
                                        const TuningObserver& observer = {});
@@ -80,14 +81,15 @@ Placement set_image(InferRequest& request, size_t index, cl_mem image,
 // is too small, Error{unsupported} for an output whose number of rows depends on the values.
 void set_output(InferRequest& request, size_t index, cl_mem buffer, size_t offset = 0);
 
-// As set_output(), into a buffer that the request allocates and owns. Returned again by each call.
+// Does what set_output() does, into a buffer that the request allocates and owns. Each call returns
+// it again.
 cl_mem output_buffer(InferRequest& request, size_t index);
 
-// As set_output(), into a two-dimensional image: its pixels, row by row, are the elements of the
-// output. Throws Error{bad_argument} unless width x height x components is their number (in groups
-// of one picture: [1,1,H,W], or [1,H,W,C] for images with C components) and the image's type is the
-// output's: CL_FLOAT for floats; CL_UNSIGNED_INT8, CL_SIGNED_INT8 and CL_UNORM_INT8 for bytes;
-// CL_SIGNED_INT32 and CL_UNSIGNED_INT32.
+// Does what set_output() does, into a two-dimensional image: its pixels, row by row, are the
+// elements of the output. Throws Error{bad_argument} unless width x height x components is their
+// number (in groups of one picture: [1,1,H,W], or [1,H,W,C] for images with C components) and the
+// image's type is the output's: CL_FLOAT for floats; CL_UNSIGNED_INT8, CL_SIGNED_INT8 and
+// CL_UNORM_INT8 for bytes; CL_SIGNED_INT32 and CL_UNSIGNED_INT32.
 void set_output_image(InferRequest& request, size_t index, cl_mem image);
 
 // Why inputs and outputs that lie in memory of the application are copied on the device, one line each: "input 0

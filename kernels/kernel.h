@@ -17,16 +17,18 @@
 
 namespace clinfer {
 
-// How a device computes dot products of four bytes. In one instruction: inline PTX (dp4a),
-// cl_khr_integer_dot_product, AVX-512 VNNI, or AVX-VNNI (`avx`: vectors of up to 8 dot products).
-// In four instructions of AVX2 or AVX-512BW: `pairs`. The x86 variants are inline assembly.
+// The way in which a device computes dot products of four bytes. In one instruction: inline PTX
+// (dp4a), cl_khr_integer_dot_product, AVX-512 VNNI, or AVX-VNNI (`avx`: vectors of up to 8 dot
+// products). In four instructions of AVX2 or AVX-512BW: `pairs`. The x86 variants are inline
+// assembly.
 enum class DotProduct { none, ptx, khr, avx512, avx, pairs };
 
-// How a device multiplies matrices whose rows have 32 bytes, f16 or bytes. A warp of 32 work-items
-// gets a tile of 16 x 8 sums: inline PTX (mma.sync), or plain C that emulates it, for tests on any
-// device. A sub-group of Intel's GPUs gets 8 x 8 (xmx8) or up to 8 x 16 sums (xmx16), as many columns
-// as it has lanes: cl_intel_subgroup_matrix_multiply_accumulate (dpas), or shuffles that emulate it.
-// A core with AMX has tiles of 16 rows of 64 bytes for 16 x 16 sums: inline assembly, or plain C.
+// The way in which a device multiplies matrices whose rows have 32 bytes, f16 or bytes. A warp of
+// 32 work-items gets a tile of 16 x 8 sums: inline PTX (mma.sync), or plain C that emulates it, for
+// tests on any device. A sub-group of Intel's GPUs gets 8 x 8 (xmx8) or up to 8 x 16 sums (xmx16),
+// as many columns as it has lanes: cl_intel_subgroup_matrix_multiply_accumulate (dpas), or shuffles
+// that emulate it. A core with AMX has tiles of 16 rows of 64 bytes for 16 x 16 sums: inline
+// assembly, or plain C.
 enum class MatrixUnit {
   none,
   ptx,
@@ -39,13 +41,13 @@ enum class MatrixUnit {
   emulated_amx
 };
 
-// How sub-groups read blocks of several rows of memory at once, into the operands of xmx16: by
-// cl_intel_subgroup_2d_block_io, or by the extension of older drivers
+// The extension by which sub-groups read blocks of several rows of memory at once, into the
+// operands of xmx16: cl_intel_subgroup_2d_block_io, or that of older drivers
 // (cl_intel_subgroup_extended_block_read).
 enum class Blocks2d { none, io, extended };
 
-// How a device adds up products of bf16 in f32: AVX512_BF16 (inline assembly), or plain C, for tests on
-// any device.
+// The way in which a device adds up products of bf16 in f32: AVX512_BF16 (inline assembly), or
+// plain C, for tests on any device.
 enum class Bf16 { none, avx512, emulated };
 
 // The grid-wide barrier of a persistent kernel: fences and atomics in inline PTX, or none, for a
@@ -181,7 +183,8 @@ struct KernelSpec {
   // The engine turns them into instructions in the compiled PTX (engine/ocl/marked_ptx.h).
   bool marked_ptx = false;
   std::vector<Argument> arguments;
-  // Instead of source, defines and prologue; `source` then names the kernel in messages.
+  // A user's program, in the place of source, defines and prologue; `source` then names the kernel
+  // in messages.
   std::shared_ptr<const OwnProgram> own = {};
 };
 

@@ -189,7 +189,7 @@ struct OpDef {
   // evaluate() replaces its outputs by tensors with the actual number. A kernel writes -1 into the
   // unused rows; no valid row starts with -1.
   bool rows_depend_on_data = false;
-  // For boxes and scores: float inputs that come from the application or a constant, and float
+  // True for boxes and scores: float inputs that come from the application or a constant, and float
   // outputs, stay f32 (passes/set_precision.cpp).
   bool keep_f32 = false;
   // Kernels can read floats of one storage type (f16, f32) and write those of the other.

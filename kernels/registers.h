@@ -5,8 +5,8 @@
 
 namespace clinfer {
 
-// Whether a family must leave out points that spill there. The CPU runtime of Intel's has sub-groups
-// as well.
+// Returns whether a family must leave out points that spill on this device. The CPU runtime of
+// Intel's has sub-groups as well.
 inline bool has_few_registers(const DeviceTraits& traits) {
   return !traits.is_cpu && traits.sub_groups != 0;
 }
@@ -16,8 +16,8 @@ inline bool has_wide_registers(const DeviceTraits& traits) {
   return traits.sub_groups != 0 && (traits.sub_groups & 8) == 0;
 }
 
-// Whether addresses have 64 bits: where registers are wide, and by newer compilers, which of the others
-// know only those with dot products.
+// Returns whether addresses have 64 bits: where registers are wide, and by newer compilers, which
+// of the others know only those with dot products.
 inline bool has_long_addresses(const DeviceTraits& traits) {
   return has_wide_registers(traits) || traits.dot != DotProduct::none;
 }

@@ -148,7 +148,7 @@ void store_ints(const Values& values, Tensor& tensor) {
 
 // The element type that an attribute states ("i32", "f32", ...).
 ElementType parse_type(const std::string& name);
-// Like the function above, for attributes that allow only i32 and i64.
+// Does what the function above does, for attributes that allow only i32 and i64.
 ElementType index_type(const Attributes& attributes, const char* name,
                        ElementType otherwise = ElementType::i64);
 

@@ -1,5 +1,5 @@
-// How kernels store elements: names of types in OpenCL C, bytes of constants, and the reasons to
-// refuse tensors.
+// Says how kernels store elements: names of types in OpenCL C, bytes of constants, and the reasons
+// to refuse tensors.
 #pragma once
 
 #include <cstddef>
@@ -23,11 +23,12 @@ std::vector<std::byte> to_bytes(const std::vector<float>& values, ElementType ty
 // Reason why the first `data_inputs` inputs and the output cannot be addressed with 32-bit element
 // indices, or differ in storage type (f32 or f16), or "".
 std::string reject_storage(const OpDesc& desc, size_t data_inputs);
-// Like reject_storage(), for float inputs and an output of floats or, by the tail, bytes.
+// Refuses as reject_storage() does, for float inputs and an output of floats or, by the tail,
+// bytes.
 std::string reject_float_data(const OpDesc& desc);
-// Like reject_storage(), for byte inputs and a byte output.
+// Refuses as reject_storage() does, for byte inputs and a byte output.
 std::string reject_bytes(const OpDesc& desc);
-// Like reject_storage(), for byte inputs and an output of floats or, by the tail, bytes.
+// Refuses as reject_storage() does, for byte inputs and an output of floats or, by the tail, bytes.
 std::string reject_byte_storage(const OpDesc& desc);
 
 }  // namespace clinfer

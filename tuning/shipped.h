@@ -15,8 +15,8 @@ struct ShippedRecord {
 std::vector<ShippedRecord> shipped_records(const std::string& op, const DeviceTraits& traits,
                                            bool relatives);
 
-// Whether there are records of this device (of this kind, for CPUs): what the engine chooses without
-// tuning was compared with measurements there. Thread-safe.
+// Returns whether there are records of this device (of this kind, for CPUs): what the engine
+// chooses without tuning was compared with measurements there. Thread-safe.
 bool has_shipped_records(const DeviceTraits& traits);
 
 }  // namespace clinfer

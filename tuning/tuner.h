@@ -23,7 +23,7 @@ struct KernelChoice {
 
 std::string to_string(const KernelChoice& choice);  // "conv_tile VECTOR=16 TILE_P=6"
 
-// Where a point stands in its family's space; -1 where it is not in it (any more).
+// Returns the position of a point in its family's space; -1 where it is not in it (any more).
 int index_in_space(const KernelChoice& choice, const OpDesc& desc, const DeviceTraits& traits);
 
 struct SearchLimits {

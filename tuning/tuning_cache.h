@@ -42,7 +42,7 @@ class TuningCache {
   // Throws Error{not_found} where there is no readable regular file, Error{io} that names what is
   // malformed, larger than kLargest or has more values than any tuning file.
   static TuningCache read(const std::string& path);
-  // As read(), but a missing file is empty.
+  // Reads as read() does, but a missing file is empty.
   static TuningCache read_or_empty(const std::string& path);
   // `where` names the file in messages.
   static TuningCache parse(const std::string& text, const std::string& where);
@@ -53,8 +53,8 @@ class TuningCache {
   void set(unsigned compute_units, const std::string& hash, TuningRecord record);
   void erase(unsigned compute_units, const std::string& hash);
   size_t size() const;
-  // How many records name a kernel that this engine does not have, as those do that the GPU plug-in
-  // wrote. They are kept.
+  // Counts the records that name a kernel that this engine does not have, as those do that the GPU
+  // plug-in wrote. They are kept.
   size_t foreign_records() const;
 
   // One record a line. Records that were read and not changed are written as they were, with

@@ -35,7 +35,7 @@ class Function<CUresult(Arguments...)> {
     if (const CUresult result = call_(arguments...); result != CUDA_SUCCESS)
       fail(driver_, name_, result);
   }
-  // For results that are no failures, and for destructors.
+  // Returns the result itself, for results that are no failures, and for destructors.
   CUresult result_of(Arguments... arguments) const { return call_(arguments...); }
 
  private:

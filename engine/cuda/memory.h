@@ -10,7 +10,7 @@ namespace clinfer::cuda {
 // Memory of a device that a file descriptor hands to other interfaces of its driver.
 class Memory {
  public:
-  // Not initialised. Throws Failure{out_of_memory, device_failed}.
+  // The memory is not initialised. Throws Failure{out_of_memory, device_failed}.
   Memory(std::shared_ptr<const Device> device, size_t bytes);
   ~Memory();
   Memory(const Memory&) = delete;

@@ -17,7 +17,7 @@ class Event {
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
 
-  // Whether what was before it is over. Throws Failure{device_failed} where that failed.
+  // Returns whether what was before it is over. Throws Failure{device_failed} where that failed.
   bool is_over() const;
   void wait() const;  // likewise
 
@@ -51,7 +51,7 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  // Of memory that is not pinned, the data are taken before the call returns.
+  // Copies to the device. Data of memory that is not pinned are taken before the call returns.
   void write(CUdeviceptr to, const void* from, size_t bytes) const;
   // The memory is kept until that is over.
   void read(void* to, CUdeviceptr from, size_t bytes) const;

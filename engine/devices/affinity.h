@@ -15,14 +15,15 @@ namespace clinfer {
 // and Results have none.
 using Affinities = std::unordered_map<const Node*, size_t>;
 
-// Whether a device has kernels for a layer.
+// Says whether a device has kernels for a layer.
 using HasKernels = std::function<bool(const Node& node, size_t device)>;
 
-// Whether any layer names its device (kAffinity). Then all have to.
+// Returns whether any layer names its device (kAffinity). Then all have to.
 bool states_affinities(const Graph& graph);
 
-// As the layers state. `full_name` turns a name in the file into one of `devices`. Throws
-// Error{bad_model} for a layer without a device, and for one whose device is not in the list.
+// Returns the affinities that the layers state. `full_name` turns a name in the file into one of
+// `devices`. Throws Error{bad_model} for a layer without a device, and for one whose device is not
+// in the list.
 Affinities stated_affinities(const Graph& graph, const std::vector<std::string>& devices,
                              const std::function<std::string(const std::string&)>& full_name);
 

@@ -33,7 +33,7 @@ class HeteroModel final : public JoinedModel, public std::enable_shared_from_thi
   bool fetches_from(const FrameMemory& memory) const override;
   std::vector<StepProfile> profile() const override;
 
-  // For requests.
+  // The calls below are for requests.
   size_t part_count() const { return parts().size(); }
   CompiledModel& part(size_t index) const { return *parts()[index]; }
   const Partition& partition() const { return partition_; }

@@ -34,7 +34,7 @@ class MultiModel final : public JoinedModel, public std::enable_shared_from_this
   bool fetches_from(const FrameMemory& memory) const override;
   std::vector<StepProfile> profile() const override;
 
-  // For requests; any thread.
+  // Requests call these, on any thread.
   CompiledModel& on_device(size_t device) const { return *parts()[device]; }
   bool is_lost(size_t device) const { return lost_[device]; }
   // No inference begins there any more, which is said once.
@@ -87,7 +87,7 @@ class MultiRequest final : public InferRequest {
   const std::shared_ptr<MultiModel> model_;
   size_t device_;
   InputMemories memories_;
-  // As set last, for other devices: their elements are the request's own.
+  // The inputs that were set last, kept for other devices: their elements are the request's own.
   std::map<size_t, Tensor> inputs_;
   std::map<std::pair<size_t, size_t>, SetFrame>
       frames_;  // of the next inference; by input and image

@@ -34,7 +34,7 @@ Tensor shape_value(const Node& node);
 // shapes and the values of `parameters` determine it. Shapes must be inferred before.
 std::vector<ValueInfo> known_results(const Graph& graph, std::span<const ValueInfo> parameters);
 
-// Called with each node that has been computed, and its outputs.
+// The engine calls this with each node that has been computed, and its outputs.
 using NodeWatcher = std::function<void(const Node&, std::span<const Tensor>)>;
 
 // Values of the Results in their order, from values of the Parameters in theirs (element types are

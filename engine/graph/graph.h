@@ -82,7 +82,7 @@ struct Node {
   size_t own_inputs = 0;     // inputs of the operation itself (set by the fusion pass)
   // The bodies of TensorIterator, Loop and If (GraphBody).
   std::vector<std::shared_ptr<const Body>> bodies = {};
-  // Of a layer that a user's kernel computes; its def is custom_op().
+  // The use of a layer that a user's kernel computes; its def is custom_op().
   std::shared_ptr<const CustomUse> custom = {};
   // The layers of the model that this node computes, as numbers in Graph::layers; in no order.
   std::vector<int> computes = {};
@@ -128,9 +128,9 @@ class Graph {
     std::string name, type;
   };
   std::vector<Layer> layers;
-  // From now on nodes know which layers they compute: each its own. replace_uses() hands on what a
-  // node computed; a node that loses its last reader, and has no replacement, was made part of that
-  // reader.
+  // Lets nodes know from now on which layers they compute: each its own. replace_uses() hands on
+  // what a node computed; a node that loses its last reader, and has no replacement, was made part
+  // of that reader.
   void note_layers();
 
   // A node inserted in front of the current one during a walk is not visited.
@@ -203,8 +203,8 @@ Edge storage_root(Edge edge);
 bool reshapes(const Node& node);
 size_t own_inputs(const Node& node);  // inputs of the operation itself, without those of its tail
 
-// Whether the node's shapes depend on values that only an inference has: an input comes from an
-// operation that gives as many rows as it finds, or from one of the nodes in `dependent`.
+// Returns whether the node's shapes depend on values that only an inference has: an input comes
+// from an operation that gives as many rows as it finds, or from one of the nodes in `dependent`.
 bool depends_on_values(const Node& node, const std::unordered_set<const Node*>& dependent);
 
 // Set element types and shapes of the outputs (floats are f32). Throw with the layer's name, type
@@ -225,13 +225,13 @@ std::string to_dot(const Graph& graph,
 // Names of the layers that the node computes, without its own and without constants.
 std::vector<std::string> fused_layers(const Graph& graph, const Node& node);
 
-// Whether a user's kernel computes the node, or one inside it. Such a node has no version for the
-// host.
+// Returns whether a user's kernel computes the node, or one inside it. Such a node has no version
+// for the host.
 bool is_custom(const Node& node);
 
 size_t bytes_of_outputs(const Node& node);  // each output dense, in its own type
 
-// For messages: `layer "conv1" (Convolution, opset1, id 7)`.
+// Names a node in messages: `layer "conv1" (Convolution, opset1, id 7)`.
 std::string label(const Node& node);
 
 }  // namespace clinfer

@@ -32,7 +32,7 @@ class KnownConstants {
 // Memory of the constants that are not known, each once.
 class ConstantPool {
  public:
-  // Where its first byte lies in bytes().
+  // Adds the bytes of a tensor; returns where its first byte lies in bytes().
   uint64_t add(const Tensor& value);
   const std::string& bytes() const { return bytes_; }
 

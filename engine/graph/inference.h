@@ -31,7 +31,7 @@ class Inference {
   Tensor value(const Edge& edge);
   // The value where it does not depend on how many rows an operation finds; else empty.
   Tensor exact_value(const Edge& edge);
-  // Whether a dimension, or any, depends on how many rows an operation finds.
+  // Returns whether a dimension, or any, depends on how many rows an operation finds.
   bool varies(const Edge& edge, size_t dimension) const;
   bool varies(const Edge& edge) const;
 
@@ -71,12 +71,12 @@ class Inference {
   std::unordered_map<const Node*, Fewer> fewer_;  // of nodes that depend on the rows found
 };
 
-// Whether the input decides which graph of the operation runs, or whether one does: its value with
-// the most rows says nothing then.
+// Returns whether the input decides which graph of the operation runs, or whether one does: its
+// value with the most rows says nothing then.
 bool decides(const Node& node, size_t input);
 // Types and shapes that the operation gives from inputs like these.
 std::vector<ValueInfo> inferred_outputs(const Node& node, std::span<const ValueInfo> inputs);
-// Whether a size with fewer rows is not known.
+// Returns whether a size with fewer rows is not known.
 bool is_unknown(const ValueInfo& info);
 
 }  // namespace clinfer

@@ -15,8 +15,9 @@ class Insertion {
  public:
   using AttributeTexts = std::map<std::string, std::string>;  // by name, as Attributes::all()
 
-  // Right before `before` (nullptr: at the end). The new nodes are called `name`, or as `before` is.
-  // `inference` infers their shapes and keeps values for later nodes; nullptr: each by itself.
+  // Inserts right before `before` (nullptr: at the end). The new nodes are called `name`, or as
+  // `before` is. `inference` infers their shapes and keeps values for later nodes; nullptr: each by
+  // itself.
   Insertion(Graph& graph, const Node* before, std::string name, Inference* inference = nullptr)
       : graph_(graph), before_(before), name_(std::move(name)), inference_(inference) {}
   Insertion(Graph& graph, const Node* before) : Insertion(graph, before, before->name) {}

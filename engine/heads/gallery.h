@@ -23,7 +23,7 @@ class Gallery {
   // The name that one of its vectors is nearest to, by the cosine; nullopt where no vector has so
   // many numbers, or the one given is zero.
   std::optional<Nearest> nearest(const std::vector<float>& values) const;
-  // Whether any vector has so many numbers.
+  // Returns whether any vector has so many numbers.
   bool has_vectors_of(size_t numbers) const;
 
  private:

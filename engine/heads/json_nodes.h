@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-// Of JSON-GLib, whose header stays in .cpp files.
+// The type is JSON-GLib's, whose header stays in .cpp files.
 typedef struct _JsonNode JsonNode;
 typedef struct _JsonObject JsonObject;
 typedef struct _JsonArray JsonArray;

@@ -32,11 +32,12 @@ std::vector<std::string> labels_of_json(JsonNode* names);
 // {"0": "person"}, and {"person": 0}.
 std::vector<std::string> labels_by_number(JsonNode* object);
 
-// Whether a label stands for the blank that separates characters (CTC), so that the labels are a
-// dictionary.
+// Returns whether a label stands for the blank that separates characters (CTC), so that the labels
+// are a dictionary.
 bool is_blank_name(const std::string& label);
 
-// As labels_of_text(). Throws Error{not_found} when the file cannot be read.
+// Reads a file as labels_of_text() reads a text. Throws Error{not_found} when the file cannot be
+// read.
 std::vector<std::string> read_labels(const std::string& path, bool* numbered = nullptr);
 
 }  // namespace clinfer

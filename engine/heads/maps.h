@@ -7,7 +7,7 @@
 
 namespace clinfer {
 
-// How an output covers the picture: rows x columns cells of `channels` numbers each.
+// The layout of an output that covers the picture: rows x columns cells of `channels` numbers each.
 struct MapLayout {
   size_t index = 0;  // of the output
   size_t channels = 1, rows = 0, columns = 0;
@@ -26,7 +26,8 @@ struct MapLayout {
 // the shorter one is.
 std::optional<MapLayout> map_layout(const ModelFacts& facts, size_t output);
 
-// Whether the model's file is called after one of these: facts.name has the word, or an output has.
+// Returns whether the model's file is called after one of these: facts.name has the word, or an
+// output has.
 bool is_called(const ModelFacts& facts, const OutputFacts& output,
                std::initializer_list<const char*> words);
 

@@ -28,7 +28,8 @@ std::shared_ptr<const ObjectMask> prototype_mask(const Prototypes& prototypes, c
 // are points).
 struct MaskGrids {
   size_t output = 0, count = 0, rows = 0, columns = 0;
-  // As large as the input, whose places it covers; else it covers the object's box.
+  // True where it is as large as the input, whose places it covers; else it covers the object's
+  // box.
   bool whole_picture = false;
 };
 std::optional<MaskGrids> find_mask_grids(const ModelFacts& facts, size_t count);

@@ -1,5 +1,5 @@
-// How a network takes its picture: resize, colours, mean and scale, from what the user, the model,
-// the files beside it and its family say.
+// Settles how a network takes its picture: resize, colours, mean and scale, from what the user, the
+// model, the files beside it and its family say.
 #pragma once
 
 #include <map>

@@ -51,8 +51,8 @@ struct Hull {
 // Inside out where width or height is not positive.
 Hull hull_of(const OrientedBox& box);
 
-// How much two rotated boxes overlap, by the distance of their Gaussians (probiou), as those who
-// train such networks measure it. 0..1.
+// Returns how much two rotated boxes overlap, by the distance of their Gaussians (probiou), as
+// those who train such networks measure it. 0..1.
 float oriented_iou(const OrientedBox& a, const OrientedBox& b);
 
 }  // namespace clinfer

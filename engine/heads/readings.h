@@ -33,12 +33,12 @@ std::vector<Reading> readings_without_one(const Reading& reading);
 // the model has none of a name.
 Reading reading_of(const ModelFacts& facts, const std::vector<std::string>& names);
 
-// Whether an output is a vector or map that explains an answer: of OpenVINO's training extensions,
-// or by its name.
+// Returns whether an output is a vector or map that explains an answer: of OpenVINO's training
+// extensions, or by its name.
 bool explains(const OutputFacts& output);
 
-// Whether its name says that an output is a step to the results, not one: raw boxes, outputs of an
-// encoder, of an auxiliary head.
+// Returns whether its name says that an output is a step to the results, not one: raw boxes,
+// outputs of an encoder, of an auxiliary head.
 bool is_called_a_step(const OutputFacts& output);
 
 // Hands the outputs of a reading of a model with `all` outputs to its decoder.

@@ -9,7 +9,7 @@ namespace clinfer::host {
 
 // Rows of a tile of a matrix product.
 inline constexpr int kTileRows = 8;
-// At most so many columns has one, whatever the instruction set.
+// A tile has at most so many columns, whatever the instruction set.
 inline constexpr int kMostTileColumns = 32;
 
 // x[i] = f(x[i]; alpha, beta) for 0 <= i < n.
@@ -45,7 +45,8 @@ struct Kernels {
 
 // The best of this processor.
 const Kernels& kernels();
-// By name ("plain", "avx2", "avx512"); nullptr where this processor cannot run it. For tests.
+// Finds kernels by name ("plain", "avx2", "avx512"); nullptr where this processor cannot run them.
+// For tests.
 const Kernels* find_kernels(std::string_view name);
 
 }  // namespace clinfer::host

@@ -41,14 +41,14 @@ struct Part {
   int64_t first_panel = 0, end_panel = 0, begin = 0, end = 0;
 };
 
-// At most this many columns should a part have: what is packed of them stays in the cache.
+// A part should have at most this many columns: what is packed of them stays in the cache.
 inline constexpr int64_t kPartColumns = 256;
 
 // Writes `count` columns from `column` on of rows `k` to `k` + depth - 1 of the right matrix:
 // to[i * width + j] is row k + i, column `column` + j; what is missing up to `width` is 0.
 using FillColumns = std::function<void(float* to, int64_t k, int64_t depth, int64_t column,
                                        int64_t count, int64_t width)>;
-// Called when rows `first` to `end` - 1 of the part's columns are complete.
+// The product calls this when rows `first` to `end` - 1 of the part's columns are complete.
 using RowsDone = std::function<void(int64_t first, int64_t end)>;
 
 // out[row * stride + column] = sum over k of left[row][k] * right[k][column], for the part.

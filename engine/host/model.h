@@ -68,7 +68,7 @@ class HostModel final : public CompiledModel, public std::enable_shared_from_thi
   };
   std::optional<SeenFrame> last_frame() const;
 
-  // For requests:
+  // The calls below are for requests.
   void note(SeenFrame seen) const;
   void count() const { ++*finished_; }
   const std::vector<Port>& network_inputs() const { return network_inputs_; }
@@ -129,7 +129,7 @@ class HostRequest final : public InferRequest {
 
   const std::shared_ptr<const HostModel> model_;
   std::vector<Tensor> inputs_;
-  // Of input_memory(), by input, as the ports state them; those that count.
+  // The memory that input_memory() gives, by input, as the ports state it, for inputs that count.
   std::map<size_t, Tensor> memories_;
   std::set<size_t> from_memory_;
   PicturePlanes planes_;                                   // with NV12_TWO_INPUTS

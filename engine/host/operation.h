@@ -29,7 +29,7 @@ class Operation {
   virtual ~Operation() = default;
   virtual void run(const Work& work, std::span<const Tensor> inputs,
                    std::span<Tensor> outputs) const = 0;
-  // Whether run() looks at this input: not at weights, which are packed.
+  // Returns whether run() looks at this input: it does not look at weights, which are packed.
   virtual bool reads(size_t input) const { return true; }
   double seconds = 0;  // of one inference on one core, as estimated
 };

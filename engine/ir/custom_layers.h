@@ -15,7 +15,7 @@ namespace clinfer {
 
 class CustomLayers {
  public:
-  // By the type that a model's file states; null: none.
+  // Finds a layer by the type that a model's file states; null: none.
   std::shared_ptr<const CustomLayer> find(const std::string& type) const;
   bool empty() const { return layers_.empty(); }
   const std::vector<std::string>& files() const { return files_; }  // all that were read

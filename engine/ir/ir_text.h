@@ -18,10 +18,10 @@ std::optional<int64_t> parse_int(std::string_view text);
 // "1, 3,300,300"; "" is a scalar. "?", "-1" and "1..8" are kDynamic. nullopt when malformed.
 std::optional<Shape> parse_shape(std::string_view text);
 
-// How elements lie in the .bin and what they become in the graph.
+// The type of elements in the .bin, and what they become in the graph.
 struct StoredType {
   unsigned bits = 32;
-  // As stored; of u1, u4, i4 and nf4 (4 bits, f32) what one element is unpacked to.
+  // The type as stored; of u1, u4, i4 and nf4 (4 bits, f32) what one element is unpacked to.
   ElementType type = ElementType::f32;
   ElementType in_graph = ElementType::f32;  // f16 and f64 become f32
 };

@@ -9,9 +9,9 @@
 
 namespace clinfer {
 
-// How much faster the second of two models is than the first. A round is both twice, in the order
-// first, second, second, first: the model that follows the other one finds its program evicted from
-// the device's caches, once each.
+// Tells how much faster the second of two models is than the first. A round is both twice, in the
+// order first, second, second, first: the model that follows the other one finds its program
+// evicted from the device's caches, once each.
 struct ABComparison {
   double first_ms = 0, second_ms = 0;  // medians
   double gain = 0, low = 0, high = 0;  // first over second: median and quartiles of the rounds

@@ -24,7 +24,7 @@ std::vector<ocl::Instantiation> instantiate(const KernelPlan& plan, const Persis
 
 class CandidateRunner final : public KernelRunner {
  public:
-  // Where the operation's inputs, outputs and images lie.
+  // Tells where the operation's inputs, outputs and images lie.
   using Find = std::function<BoundBuffer(const Argument&)>;
 
   // The kernel in use has just run: its outputs are the reference. `go_on` returning false makes
@@ -47,8 +47,8 @@ class CandidateRunner final : public KernelRunner {
     KernelPlan plan;
     std::vector<cl::Kernel> kernels;  // one a launch, or the persistent one
     cl::Buffer workspace;
-    // For a persistent kernel: work-items of a work-group, words of the list for one execution, and
-    // the value of the arrival counter after all executions so far.
+    // State of a persistent kernel: work-items of a work-group, words of the list for one
+    // execution, and the value of the arrival counter after all executions so far.
     size_t items = 0, words = 0;
     cl_uint barriers_passed = 0;
     cl::Buffer list, counters;

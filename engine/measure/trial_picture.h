@@ -13,7 +13,7 @@ class TrialPicture {
   // Throws cl::Error.
   TrialPicture(const ocl::Context& context, const OpDesc& desc);
 
-  // As CandidateRunner::Find.
+  // Does what CandidateRunner::Find asks for.
   BoundBuffer find(const Argument& argument) const;
 
  private:

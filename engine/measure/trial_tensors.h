@@ -15,7 +15,7 @@ class TrialTensors {
   // Throws cl::Error.
   TrialTensors(const ocl::Context& context, const OpDesc& desc);
 
-  // As CandidateRunner::Find.
+  // Does what CandidateRunner::Find asks for.
   BoundBuffer find(const Argument& argument) const;
 
  private:

@@ -13,8 +13,8 @@ struct ChosenDevice {
   DeviceTraits traits;
 };
 
-// By name as in Config::device. Throws Error{no_device}; opens a context on the device for its
-// probes.
+// Finds a device by name, as Config::device states it. Throws Error{no_device}; opens a context on
+// the device for its probes.
 ChosenDevice choose_device(const std::string& name);
 
 // The full name of the device that `name` means ("GPU" is "GPU.0"); "" where there is none.

@@ -1,4 +1,5 @@
-// Where clinfer-compiler lies in an installation, wherever that was moved to. Made by meson.
+// Tells where clinfer-compiler lies in an installation, wherever that was moved to. Meson writes
+// the values.
 #pragma once
 
 namespace clinfer::ocl {

@@ -53,13 +53,15 @@ class CompilerPool {
   // Ends all processes of all pools; no more are started. For the end of this process.
   static void stop_all();
 
-  // Why fewer processes compile than should, or none; "" where that has been said in this process.
+  // Says why fewer processes compile than should, or none; "" where that has been said in this
+  // process.
   std::string take_problem();
-  // Whether none could be had although one was wanted, be it said or not.
+  // True where no process could be had although one was wanted, be it said or not.
   bool has_problem();
 
  private:
-  // After a process failed that was taken when `allowed` might run. Whether it is to be tried again.
+  // Notes that a process failed that was taken when `allowed` might run. Returns whether it is to
+  // be tried again.
   bool go_on_with_fewer(const CompileAnswer& failed, unsigned allowed);
 
   const DeviceInfo device_;

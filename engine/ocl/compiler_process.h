@@ -58,11 +58,11 @@ class CompilerProcess {
   CompilerProcess(const CompilerProcess&) = delete;
   CompilerProcess& operator=(const CompilerProcess&) = delete;
 
-  // Both block. One thread at a time. compile() waits until the process serves, unless
-  // wait_until_ready() did, and says what is wrong.
+  // Both calls block, and one thread at a time may make them. compile() waits until the process
+  // serves, unless wait_until_ready() did, and says what is wrong.
   void wait_until_ready();
   CompileAnswer compile(const CompileRequest& request);
-  // Any thread: compile() answers `stopped`, now and later.
+  // Lets compile() answer `stopped`, now and later. Any thread may call it.
   void stop();
   bool is_stopped() const { return stopped_; }
 
@@ -71,7 +71,7 @@ class CompilerProcess {
   // Waits for the process to be gone, and kills it if it is not by then; its status, as waitpid() gives it; none where the application took it.
   std::optional<int> end(int most_ms) noexcept;
   bool is_patient(short events);
-  // Why the process, which is not there any more, did not answer.
+  // Says why the process, which is not there any more, did not answer.
   CompileAnswer what_ended_it();
 
   const DeviceInfo device_;

@@ -31,8 +31,8 @@ struct Devices {
 // and newer take the result for a reference into an argument that is a temporary object.)
 const Devices& devices(const char* cache_folder = "");
 
-// By name: "GPU" is "GPU.0", "CPU" is "CPU.0". Without a GPU the first CPU device takes the place of
-// "GPU.0". Throws Error{no_device} that says what was looked at.
+// Finds a device by name: "GPU" is "GPU.0", "CPU" is "CPU.0". Without a GPU the first CPU device
+// takes the place of "GPU.0". Throws Error{no_device} that says what was looked at.
 const Device& select_device(const std::string& name);
 
 // A warning where a CPU device takes the place of the GPU that `name` asks for; else "".
@@ -53,7 +53,7 @@ DeviceTraits query_traits(const Device& device, const cl::Context& context);
 
 class VaSharing;
 
-// Whether a list as CL_DEVICE_EXTENSIONS gives it names the extension.
+// Returns whether a list as CL_DEVICE_EXTENSIONS gives it names the extension.
 bool has_extension(const std::string& list, std::string_view name);
 
 // "-cl-std=...": the language version that kernels are built with.
@@ -68,7 +68,7 @@ struct Context : std::enable_shared_from_this<Context> {
       va;                       // where the context is on a VA display (va_sharing.h), else null
   std::string sharing_problem;  // why it is on none although one was wanted
 
-  // Around a context of the application's.
+  // Wraps a context of the application's.
   static std::shared_ptr<const Context> around(const Device& device, cl_context context,
                                                std::shared_ptr<const VaSharing> va);
   static std::shared_ptr<const Context> create(const Device& device,

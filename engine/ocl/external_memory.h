@@ -45,7 +45,7 @@ class MemorySharing {
  public:
   explicit MemorySharing(const Device& device);
 
-  // Why memory of this kind cannot be imported; "" when it can.
+  // Says why memory of this kind cannot be imported; "" when it can.
   const std::string& problem(MemoryHandle kind) const {
     return problems_[static_cast<size_t>(kind)];
   }

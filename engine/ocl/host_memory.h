@@ -14,9 +14,9 @@ namespace clinfer::ocl {
 
 class HostMemory final : public FrameMemory {
  public:
-  // Not initialised. Throws cl::Error, Error{out_of_memory}.
+  // Allocates memory that is not initialised. Throws cl::Error, Error{out_of_memory}.
   HostMemory(const Context& context, const cl::CommandQueue& queue, size_t bytes);
-  // Of another interface of the device's driver, which pinned it.
+  // Wraps memory that another interface of the device's driver pinned.
   HostMemory(const Context& context, std::shared_ptr<std::byte> pinned, size_t bytes);
   ~HostMemory() override;
   HostMemory(const HostMemory&) = delete;
@@ -24,7 +24,8 @@ class HostMemory final : public FrameMemory {
 
   std::byte* data() const override { return data_; }
   size_t bytes() const override { return bytes_; }
-  // Whether the driver of this device made it: it knows its memory in all of its contexts.
+  // Returns whether the driver of this device made the memory: it knows its memory in all of its
+  // contexts.
   bool is_known_to(const Device& device) const { return platform_ == device.platform; }
   // Copies `bytes` from `from` to data() + at, which it returns; past the caches where the
   // processor can, since it is the device that reads them next.

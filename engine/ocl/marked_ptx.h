@@ -13,7 +13,7 @@ namespace clinfer::ocl {
 // the array of local memory that is declared last before it. Throws Error{device_failed} where there is none.
 std::string with_marks_in_force(std::string ptx);
 
-// Whether a source holds marked instructions ("//@").
+// Returns whether a source holds marked instructions ("//@").
 bool has_marked_ptx(const std::string& source);
 
 // The program with its marked instructions in force. `program` is built for `device` with

@@ -13,8 +13,8 @@
 
 namespace clinfer::ocl {
 
-// Where a tensor argument lies: one of the three buffers of a persistent kernel, bytes from its
-// start.
+// The place of a tensor argument: one of the three buffers of a persistent kernel, and bytes from
+// its start.
 struct ArgumentPlace {
   int buffer = 0;
   int64_t offset = 0;
@@ -29,14 +29,14 @@ struct PersistentKernel {
   std::vector<int32_t> list;
   unsigned barriers = 0;  // of all work-groups: a launch raises the count by as many for each group
   size_t items = 0;       // work-items of a work-group
-  // Where several work-groups take the work from each other: room for a counter of each launch in the
-  // list. 0: they meet at barriers, or there is only one.
+  // Room for a counter of each launch in the list, where several work-groups take the work from
+  // each other. 0: they meet at barriers, or there is only one.
   size_t launch_counters = 0;
 
   size_t counter_words(unsigned groups) const;
 };
 
-// Whether a launch of a persistent kernel without a barrier may have several work-groups.
+// Returns whether a launch of a persistent kernel without a barrier may have several work-groups.
 bool shares_work(const DeviceTraits& traits);
 // The number of words in place of the list's that makes work-groups look for each other: each counts
 // itself at kMetCounter if it sees all others within about 0.1 s.
@@ -53,7 +53,7 @@ struct LaunchTime {
 // networks on an H200 (f16, batches 1 and 8, two streams), each cut in four ways.
 LaunchTime launch_time(const KernelSpec& spec, double products, unsigned compute_units);
 
-// Why a launch cannot be part of a persistent kernel on this device, or "".
+// Says why a launch cannot be part of a persistent kernel on this device; "" where it can.
 std::string reject_persistent(const KernelSpec& spec, const DeviceTraits& traits);
 
 // Makes a persistent kernel of launches that reject_persistent() accepts, in order; `place` says
@@ -69,7 +69,8 @@ PersistentKernel make_persistent(
 // one of them that is not there yet always finds a compute unit without any. Thread-safe.
 class GroupShare {
  public:
-  // Up to `wanted` of what the others left of the device; none when that is fewer than `least`.
+  // Takes up to `wanted` of what the others left of the device; none when that is fewer than
+  // `least`.
   GroupShare(const Device& device, unsigned wanted, unsigned least);
   ~GroupShare();
   GroupShare(const GroupShare&) = delete;

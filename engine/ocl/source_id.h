@@ -1,4 +1,4 @@
-// Which source code this engine was built from.
+// Tells which source code this engine was built from.
 #pragma once
 
 namespace clinfer {

@@ -15,8 +15,8 @@
 
 namespace clinfer::ocl {
 
-// Both planes of an NV12 surface as images of one context: of a VA surface, or the application's own.
-// Thread-safe.
+// Holds both planes of an NV12 surface as images of one context: of a VA surface, or the
+// application's own. Thread-safe.
 class Surface final : public ImportedSurface {
  public:
   Surface(cl::Context context, unsigned id) : context_(std::move(context)), id_(id) {}

@@ -49,7 +49,7 @@ class OnnxNode {
   ElementType type(const Edge& e) const { return e.node->outputs[e.port].type; }
   // The largest shape: where rows are found at run time, there may be fewer of them.
   const Shape& shape(const Edge& e) const { return e.node->shape(e.port); }
-  // Whether a size, counted from the first dimension, depends on how many rows are found.
+  // Returns whether a size, counted from the first dimension, depends on how many rows are found.
   bool varies(const Edge& e, int64_t d) const {
     return writer_.inference().varies(e, static_cast<size_t>(d));
   }

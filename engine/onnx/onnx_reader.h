@@ -31,7 +31,7 @@ struct OnnxModel {
 // `file: node "x" (Conv, opset 13): what is wrong`.
 OnnxModel read_onnx(const std::string& path, const InputShapes& wanted = {},
                     const CustomLayers* custom = nullptr);
-// As above, from memory (fuzzing, tests); external data are refused.
+// Reads a model as above, from memory (fuzzing, tests); external data are refused.
 OnnxModel read_onnx(std::span<const std::byte> bytes, const std::string& where,
                     const InputShapes& wanted = {}, const CustomLayers* custom = nullptr);
 

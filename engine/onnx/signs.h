@@ -5,10 +5,10 @@
 
 namespace clinfer {
 
-// Whether no value can be below 0: indices that an operation found, moved about or divided since.
-// False where that is not known.
+// Returns whether no value can be below 0: indices that an operation found, moved about or divided
+// since. False where that is not known.
 bool never_negative(const Edge& e);
-// Whether a condition can be true nowhere, since such values would have to be below 0.
+// Returns whether a condition can be true nowhere, since such values would have to be below 0.
 bool never_true(const Edge& e);
 
 }  // namespace clinfer

@@ -8,7 +8,8 @@
 
 namespace clinfer {
 
-// Whether the parts are all of the axis, one after the other from its begin or its end, `count` of them.
+// Returns whether the parts are all of the axis, one after the other from its begin or its end,
+// `count` of them.
 bool covers(const Body::Port& port, const Shape& whole, int64_t count);
 
 // [count, part's shape...] from the whole. The port covers it.

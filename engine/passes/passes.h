@@ -28,8 +28,8 @@ struct PassContext {
   bool half_outputs = false;   // results in f16 leave the device as they are
 };
 
-// Whether float tensors of this model are stored in f16, on a device that computes f16 or not.
-// Never where products of integers are summed up, whatever the configuration says.
+// Returns whether float tensors of this model are stored in f16, on a device that computes f16 or
+// not. They never are where products of integers are summed up, whatever the configuration says.
 bool half_activations(const Config& config, const Graph& graph, bool device_has_fp16);
 
 struct Pass {
@@ -107,7 +107,7 @@ void set_precision(Graph&, const PassContext&);
 // Memory layouts, views, reorders, concats in place.
 void assign_layouts(Graph&, const PassContext&);
 
-// Why a TensorIterator or Loop runs on the host.
+// Says why a TensorIterator or Loop runs on the host.
 inline constexpr const char* kOnHost = "on_host";
 // The body of a DeviceLoop after all passes. Each of its outputs fills memory of its own; the results
 // that become states may share one with an output. `aligned`: parts of sliced tensors begin at

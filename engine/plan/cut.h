@@ -13,7 +13,7 @@ inline constexpr double kSecondsOfPart = 0.1;
 // The time of the longest launch that is not cut, if those of an inference take no more than a second.
 inline constexpr double kSecondsOfLaunch = 2 * kSecondsOfPart;
 
-// How one launch is cut: along which dimension of its work-groups, and into what.
+// The cut of one launch: along which dimension of its work-groups, and into what.
 struct Cut {
   size_t dimension = 0;
   size_t groups = 0;  // along the dimension; 0: the launch is not cut

@@ -13,8 +13,9 @@ struct Access {
   bool writes = false;
 };
 
-// For launches in a valid order, the fewest earlier ones that each has to wait for: those that write what it
-// reads or writes, or read what it writes, unless it waits for them by way of others.
+// Returns for launches in a valid order the fewest earlier ones that each has to wait for: those
+// that write what it reads or writes, or read what it writes, unless it waits for them by way of
+// others.
 std::vector<std::vector<size_t>> find_order(const std::vector<std::vector<Access>>& launches);
 
 }  // namespace clinfer

@@ -1,4 +1,4 @@
-// How much an operation computes, roughly.
+// Estimates roughly how much an operation computes.
 #pragma once
 
 #include "kernels/op.h"

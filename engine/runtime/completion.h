@@ -19,7 +19,7 @@ class Completion {
   virtual void call_when_over(std::function<void()> function) = 0;
 };
 
-// Of an OpenCL queue.
+// The completion of commands in an OpenCL queue.
 class QueueCompletion final : public Completion {
  public:
   explicit QueueCompletion(cl::Event event) : event_(std::move(event)) {}
@@ -31,7 +31,7 @@ class QueueCompletion final : public Completion {
   const cl::Event event_;
 };
 
-// Of a stream of CUDA.
+// The completion of work on a stream of CUDA.
 class StreamCompletion final : public Completion {
  public:
   explicit StreamCompletion(std::shared_ptr<const cuda::Device> device)

@@ -11,7 +11,8 @@ namespace clinfer {
 class DeviceNetwork;
 
 struct DeviceMemory {
-  // That the buffer is, by an import; null: the buffer is OpenCL's own. Both outlive the buffer.
+  // The memory that the buffer is by an import; null: the buffer is OpenCL's own. Both outlive the
+  // buffer.
   std::shared_ptr<const cuda::Memory> cuda = {};
   std::shared_ptr<const cl::Buffer> import = {};
   cl::Buffer buffer;

@@ -23,7 +23,7 @@ struct DeviceFrame {
   std::vector<std::shared_ptr<const cuda::Kernel>> graph_kernels;  // likewise, once they are wanted
   std::array<DeviceMemory, 3> planes;
   std::array<int64_t, 3> starts{};  // of the planes in their buffers, in bytes
-  // Of the request's own buffers, kept while they are large enough; 0: the frame is lent.
+  // Bytes of the request's own buffers, kept while they are large enough; 0: the frame is lent.
   std::array<size_t, 3> plane_bytes{};
   bool in_frame_memory = false;  // what they are written from, else:
   std::array<std::shared_ptr<ocl::HostMemory>, 3> pinned;

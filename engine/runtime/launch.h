@@ -75,8 +75,8 @@ void enqueue_persistent(const cl::CommandQueue& queue, cl::Kernel& kernel, size_
                         unsigned groups, size_t items, unsigned barriers, cl_uint& barriers_passed,
                         cl::Event* event = nullptr);
 
-// Whether so many work-groups of a persistent kernel that take the work from each other run at the
-// same time. Waits for the queue; about a second where they do not.
+// Returns whether so many work-groups of a persistent kernel that take the work from each other run
+// at the same time. Waits for the queue; about a second where they do not.
 bool groups_meet(const cl::CommandQueue& queue, cl::Kernel& kernel, const cl::Buffer& counters,
                  unsigned groups);
 

@@ -21,7 +21,7 @@ struct Option {
   bool (*set)(Config& config, const std::string& value);  // false: the value is not allowed
 };
 
-// In the order in which help shows them. Any thread may call this.
+// Returns the options in the order in which help shows them. Any thread may call this.
 const std::vector<Option>& options();
 
 }  // namespace clinfer

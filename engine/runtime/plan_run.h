@@ -1,4 +1,4 @@
-// How a request's inferences run on its stream: launch by launch in OpenCL's queue, or as graphs.
+// Runs a request's inferences on its stream: launch by launch in OpenCL's queue, or as graphs.
 #pragma once
 
 #include <memory>
@@ -34,7 +34,8 @@ class PlanRun {
   virtual void read(const ocl::ArgumentPlace& from, void* to, size_t bytes) = 0;
   // Ends the segment, and lets the device begin with it.
   virtual std::shared_ptr<Completion> end() = 0;
-  // Of all that the stream was given, also where an inference was broken off.
+  // Returns the completion of all that the stream was given, also where an inference was broken
+  // off.
   virtual std::shared_ptr<Completion> end_of_all() = 0;
 };
 

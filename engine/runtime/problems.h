@@ -9,7 +9,7 @@
 
 namespace clinfer {
 
-// For CompiledModel::take_problems(). Thread-safe.
+// Collects what CompiledModel::take_problems() gives. Thread-safe.
 class Problems {
  public:
   void add(std::string problem) {

@@ -1,4 +1,5 @@
-// How long a thread may sleep before it waits for something that takes about as long every time.
+// Estimates how long a thread may sleep before it waits for something that takes about as long
+// every time.
 #pragma once
 
 #include <algorithm>

@@ -9,7 +9,7 @@
 
 namespace clinfer {
 
-// For one thread.
+// Measures the time between frames. For one thread.
 class FrameTime {
  public:
   struct Step {

@@ -37,7 +37,7 @@ inline constexpr auto kReady =
     static_cast<GParamFlags>(G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY);
 inline constexpr auto kPlaying = static_cast<GParamFlags>(
     G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_PLAYING);
-// As kPlaying, for numbers and switches that a GstControlBinding may drive.
+// Flags as kPlaying, for numbers and switches that a GstControlBinding may drive.
 inline constexpr auto kControllable = static_cast<GParamFlags>(kPlaying | GST_PARAM_CONTROLLABLE);
 
 // A property that is a member; the type carries which one. Its Property is one of that struct, or
@@ -131,7 +131,7 @@ Property<Values>::Property(const MemberRow<Member>& row) : spec(row.spec) {
     get = [](const Values& values, GValue* value) { write_value(values.*Member, value); };
 }
 
-// For members that need a GParamSpec of their own.
+// A row for a member that needs a GParamSpec of its own.
 template <auto Member>
 MemberRow<Member> row(GParamSpec* spec) {
   MemberRow<Member> made;
@@ -272,7 +272,7 @@ void sync_controllers(GstElement* element, const GstSegment& segment, GstBuffer*
 void warn_of_fixed_property(GstElement* element, const GParamSpec* spec, const GValue* in_force,
                             const char* until);
 
-// As above, for each property whose value in `wanted` differs from `in_force` and that cannot
+// Does as above for each property whose value in `wanted` differs from `in_force` and that cannot
 // change while playing. Call it without locks: the application may answer the message at once.
 template <typename Values>
 void warn_unless_in_force(GstElement* element, const Property<Values>& property,

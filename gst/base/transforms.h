@@ -11,12 +11,12 @@ namespace clinfer {
 // Reads the size of the pictures, and the format where GStreamer's video library knows it.
 bool read_size(const GstCaps* caps, GstVideoInfo& info);
 
-// For transforms in place: downstream's allocation requirements are passed upstream as they are,
-// and no pool is made.
+// Prepares a transform in place: downstream's allocation requirements are passed upstream as they
+// are, and no pool is made.
 void make_no_buffers(GstBaseTransformClass* transform);
 
-// As make_no_buffers(), for transforms that write metadata only: a shared buffer is copied without
-// its memory.
+// Does what make_no_buffers() does, for transforms that write metadata only: a shared buffer is
+// copied without its memory.
 void write_metadata_only(GstBaseTransformClass* transform);
 
 // The time since the frame before, by the frame's running time. A stamp that is not believed is told

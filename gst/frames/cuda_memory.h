@@ -30,7 +30,7 @@ Handle<GstBufferPool> new_exportable_pool(GstPad* sink, GstCaps* caps);
 // Copies frames of one stream into memory that can be exported. For one thread.
 class CudaCopier {
  public:
-  // Whether OpenCL may import the buffer's memory as it is.
+  // Returns whether OpenCL may import the buffer's memory as it is.
   static bool is_exportable(GstBuffer* buffer);
   // A copy of the frame, made on the device; it has the crop of `buffer`, no other metas. Throws Error
   // where that is not possible.

@@ -36,7 +36,7 @@ class FrameInput {
   const Rect& region() const { return frame_.region; }
   bool zero_copy() const { return surface_ != nullptr || planes_.memories[0] != nullptr; }
   bool in_frame_memory() const { return memory_ != nullptr; }
-  // Why a surface or imported memory was mapped instead; "" if it was not.
+  // Says why a surface or imported memory was mapped instead; "" if it was not.
   const std::string& problem() const { return problem_; }
 
   // The network gets the picture turned like this.

@@ -17,8 +17,8 @@ GstAllocator* new_frame_allocator(const std::shared_ptr<CompiledModel>& model);
 // The memory of such an allocator that holds the whole buffer, or null. The buffer owns it.
 const FrameMemory* frame_memory_of(GstBuffer* buffer);
 
-// Whether the answer to an ALLOCATION query asks for no particular memory so far, so that ours may be
-// proposed.
+// Returns whether the answer to an ALLOCATION query asks for no particular memory so far, so that
+// ours may be proposed.
 bool takes_any_memory(GstQuery* query);
 
 // Adds an allocator to the answer, first in the list, where upstream elements look for it.

@@ -36,8 +36,8 @@ int component_offset(const GstVideoFormatInfo* format, guint component);
 bool read_caps(const GstCaps* caps, GstVideoInfo& info);
 bool is_dmabuf_caps(const GstCaps* caps);
 
-// Whether caps are of frames in memory of this feature, and whether negotiation with upstream may still
-// result in such frames.
+// Returns whether caps are of frames in memory of this feature, and whether negotiation with
+// upstream may still result in such frames.
 bool has_feature(const GstCaps* caps, const char* feature);
 bool may_send(GstPad* sink, const char* feature);
 

@@ -43,7 +43,7 @@ class MemoryImporter {
   // the device reads. Empty if the device imports no such memory: problem() gives the reason. Throws
   // Error if this frame cannot be imported, or none since the first could.
   std::optional<Picture> import(GstBuffer* buffer, const GstVideoInfo& info);
-  // Why such memory is not imported; "" while no reason is known.
+  // Says why such memory is not imported; "" while no reason is known.
   std::string problem() const;
 
  private:

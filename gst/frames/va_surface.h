@@ -23,7 +23,7 @@ inline constexpr bool kHaveSurfaces = false;
 
 bool is_surface_caps(const GstCaps* caps);
 
-// Whether negotiation with upstream may still result in surfaces.
+// Returns whether negotiation with upstream may still result in surfaces.
 bool may_send_surfaces(GstPad* sink);
 
 // A VA display, kept open.

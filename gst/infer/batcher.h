@@ -141,7 +141,7 @@ class Batcher {
     return counts_;
   }
 
-  // How long a frame may wait for others: for `timeout`, or until no frame has come for `quiet`.
+  // The time that a frame may wait for others: `timeout`, or until no frame has come for `quiet`.
   struct BatchWait {
     std::optional<Clock::duration> timeout;
     Clock::duration quiet{};
@@ -155,8 +155,9 @@ class Batcher {
     return submit(lock, stream, std::move(fill), batch_wait, true);
   }
 
-  // For live streams: never blocks. An empty ticket when the device could not begin the frame
-  // within `longest`, or when another live stream has a better claim (FairShare).
+  // Submits a frame of a live stream: never blocks. Returns an empty ticket when the device could
+  // not begin the frame within `longest`, or when another live stream has a better claim
+  // (FairShare).
   Ticket try_submit(const Stream& stream, Fill fill, const BatchWait& batch_wait,
                     Clock::duration longest) {
     std::unique_lock lock(mutex_);
@@ -203,10 +204,10 @@ class Batcher {
   }
 
  private:
-  // How long an interrupted frame waits for the device before it leaves its memory to it.
+  // The time that an interrupted frame waits for the device before it leaves its memory to it.
   static constexpr std::chrono::milliseconds kPatience{200};
 
-  // How often threads that wait for the device look whether they have been interrupted.
+  // The time after which threads that wait for the device look whether they have been interrupted.
   static constexpr std::chrono::milliseconds kAskAgain{100};
 
   enum class State { forming, launched, offered, done };  // offered: a waiter may take the results
@@ -259,12 +260,12 @@ class Batcher {
   // ---- All functions below need mutex_ held. Those with a `lock` argument release it in between.
 
   bool is_full(const Batch& batch) const { return batch.entries.size() >= batch_size_; }
-  // Whether `most` full batches wait.
+  // Returns whether `most` full batches wait.
   bool full(size_t most) const { return formed_.size() >= most && is_full(*formed_.back()); }
   bool due() const {
     if (formed_.empty()) return false;
     const Batch& first = *formed_.front();
-    // With another batch after it, it was full: frames that left it are not replaced.
+    // A batch with another one after it was full: frames that left it are not replaced.
     return is_full(first) || formed_.size() > 1 ||
            Clock::now() >= std::min(first.timeout_at, first.quiet_at);
   }
@@ -555,7 +556,8 @@ class Batcher {
     first.kept_before = last.exchange(&first);
   }
 
-  // How long the device took: since the launch, or since it was done with the batch before.
+  // Measures how long the device took: since the launch, or since it was done with the batch
+  // before.
   void measure(const Batch& batch) {
     DeviceLoad& device = device_of(batch.request);
     const Clock::time_point now = Clock::now();

@@ -93,8 +93,8 @@ class FairShare {
     return client;
   }
 
-  // Whether some stream with a lower tag would be refused at its next frame because of this one.
-  // Such streams take their turns in the order in which their frames are due.
+  // Returns whether some stream with a lower tag would be refused at its next frame because of this
+  // one. Such streams take their turns in the order in which their frames are due.
   bool would_block_another(const Client& mine, Duration longest, const Load& load,
                            Clock::time_point now) const {
     struct Claim {

@@ -52,7 +52,7 @@ class FrameQueue {
     ++in_flight_;
     return true;
   }
-  // As admit(), but does not block; false also when the queue is full.
+  // Admits as admit() does, but does not block; false also when the queue is full.
   bool try_admit() {
     const std::lock_guard lock(mutex_);
     if (flushing_ || in_flight_ >= capacity_) return false;
@@ -122,7 +122,7 @@ class FrameQueue {
   }
 
  private:
-  // With mutex_ held.
+  // The caller holds mutex_.
   bool is_third_free() const {
     return in_flight_ + std::max<size_t>(capacity_ / 3, 1) <= capacity_;
   }

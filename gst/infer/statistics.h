@@ -57,8 +57,8 @@ class Statistics {
   // The stream plays: from now on frames should come.
   void play();
   enum class Change { none, frozen, flowing };
-  // Whether no frame has come for longer than `bound` now, or one has come again after that; and how
-  // long none has.
+  // Returns whether no frame has come for longer than `bound` now, or one has come again after
+  // that; and how long none has.
   std::pair<Change, std::chrono::milliseconds> look_for_frames(std::chrono::milliseconds bound);
   void count_in();
   void count_out(bool inferred);
@@ -90,9 +90,9 @@ class Statistics {
   std::vector<Watched> watched_;
 };
 
-// How long frames take from arrival to departure, for LATENCY queries: the 95th percentile. The
-// reported value changes only if it has grown by a quarter or fallen by half, so that pipelines do not
-// recompute their latency all the time. Safe to use from any thread.
+// Measures how long frames take from arrival to departure, for LATENCY queries: the 95th
+// percentile. The reported value changes only if it has grown by a quarter or fallen by half, so
+// that pipelines do not recompute their latency all the time. Safe to use from any thread.
 class ServiceTime {
  public:
   // True when the figure that reported_ns() gives has changed.

@@ -19,8 +19,8 @@ std::vector<RegionView> read_analytics_objects(GstBuffer* buffer, int width, int
 // Classifications that belong to no object.
 std::vector<ClassificationView> read_analytics_answers(GstBuffer* buffer);
 
-// Whether an object of GstAnalytics is this region: the same label and, but for rounding, the same
-// rectangle.
+// Returns whether an object of GstAnalytics is this region: the same label and, but for rounding,
+// the same rectangle.
 bool is_same_object(const RegionView& a, const RegionView& b);
 
 // Adds to the buffer's relation meta and, where there are tensors, its tensor meta. Makes them only
@@ -29,7 +29,7 @@ bool is_same_object(const RegionView& a, const RegionView& b);
 void add_analytics_objects(GstBuffer* buffer, const std::vector<RegionView*>& objects);
 // Replaces all objects that are there by these.
 void replace_analytics_objects(GstBuffer* buffer, const std::vector<RegionView*>& objects);
-// How many objects there are.
+// Counts the objects in GstAnalytics.
 size_t count_analytics_objects(GstBuffer* buffer);
 // Relates an object that is on the buffer already to a track, whose first frame had the time
 // `first_seen` and whose last one has `last_seen`.

@@ -19,7 +19,8 @@
 
 namespace clinfer {
 
-// From network pixels to the visible picture, clipped; nothing when it lies outside.
+// Turns network pixels into shares of the visible picture, clipped; nothing when the box lies
+// outside.
 std::optional<PictureBox> to_picture(const Detection& detection, const Placement& placement,
                                      const Rect& visible);
 
@@ -65,7 +66,7 @@ struct TrackedObject {
   uint64_t first_seen = 0, now = 0;
 };
 
-// Whether a region's label is among these; without any, each is.
+// Returns whether a region's label is among these; without any, each is.
 bool is_among(const RegionView& region, const std::vector<std::string>& labels);
 
 // Puts an object on a writable buffer, as it is but for its id.
@@ -88,7 +89,7 @@ class FrameResults {
   FrameResults(const FrameResults&) = delete;
   FrameResults& operator=(const FrameResults&) = delete;
 
-  // As it was read.
+  // Returns the frame's results as they were read.
   const FrameView& view() const;
   // Gives regions their tracks, and adds those that are expected but were not looked for on this
   // frame. One of these, once.

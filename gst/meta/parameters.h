@@ -22,7 +22,7 @@ struct TypeName {
   int number;          // of the structures' field `precision`
   size_t bytes;        // of one value
 };
-// By the engine's name; null: unknown.
+// Finds a type by the engine's name; null: unknown.
 const TypeName* type_named(const std::string& engine_name);
 
 // Names of structures.

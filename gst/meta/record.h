@@ -16,7 +16,7 @@ namespace clinfer {
 
 inline constexpr char kResultMeta[] = "ClinferResult";
 
-// How much of a region's view is in the buffer's structure of it.
+// The part of a region's view that is in the buffer's structure of it.
 enum class Stored {
   no,           // nothing, or something else
   but_for_new,  // all but parameters whose names are new

@@ -47,7 +47,7 @@ struct PictureBox {
   float x_min = 0, y_min = 0, x_max = 0, y_max = 0;
 };
 
-// From one picture's coordinates to another's: x * x_scale + x_shift, the same for y. In a
+// A map from one picture's coordinates to another's: x * x_scale + x_shift, the same for y. In a
 // transposed picture y counts for the new x, and x for the new y; in a mirrored one, a scale is
 // negative.
 struct Affine {
@@ -132,9 +132,9 @@ struct RegionView : Answers {
   std::optional<MaskView> mask;
 };
 
-// Whether the network was run on a frame, and if not, why: by choice or for want of time (skipped),
-// because the sink would have got it too late (late); held: the results are those of an earlier
-// frame.
+// Says what became of a frame: the network was run on it, it was skipped by choice or for want of
+// time, it was late because the sink would have got it too late, or it is held: the results are
+// those of an earlier frame.
 enum class Outcome { run, skipped, late, held };
 std::string_view name_of(Outcome outcome);  // "run", "skipped", "late", "held"
 std::optional<Outcome> outcome_named(std::string_view name);
@@ -164,7 +164,8 @@ struct ZoneView {
   uint64_t inside = 0;       // of a zone: objects that are in it
 };
 
-// Where the picture's part that viewers see lies in the frame is not in here: all views are of it.
+// The results on a frame. All of them are in shares of the part of the picture that viewers see;
+// the view does not say where that part lies in the frame.
 struct FrameView {
   std::vector<RegionView> regions;
   std::vector<ResultView> results;  // one for each element that the frame passed
@@ -174,7 +175,7 @@ struct FrameView {
 
 // ---- geometry -----------------------------------------------------------------------------------
 
-// From the coordinates of the picture `from` to those of the picture `to`; both in one frame's
+// Maps the coordinates of the picture `from` to those of the picture `to`; both in one frame's
 // pixels.
 Affine between(const Rect& from, const Rect& to);
 

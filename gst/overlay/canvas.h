@@ -54,7 +54,7 @@ class Canvas {
   // Draws a rectangle of the frame; coverage(x, y) gives 0..255 at frame pixels.
   template <typename Coverage>
   void draw(int x0, int y0, int x1, int y1, Rgb color, Coverage&& coverage);
-  // Of the frame's depth.
+  // Returns the colour's components at the frame's depth.
   std::array<int, 4> components(Rgb color) const;
 
   GstVideoFrame* frame_;

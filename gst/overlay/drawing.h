@@ -43,7 +43,7 @@ class Palette {
   std::map<unsigned, std::string> label_of_;
 };
 
-// Where tracks were on the frames before. For one thread.
+// Remembers where tracks were on the frames before. For one thread.
 class Trails {
  public:
   // Adds a frame; tracks that were not seen for `length` frames are forgotten.
@@ -63,7 +63,7 @@ class Trails {
 // Makes a part of the picture unrecognisable.
 void hide_part(Canvas& canvas, const PictureBox& box, Privacy privacy);
 
-// Whether drawing this frame would change it.
+// Returns whether drawing this frame would change it.
 bool has_drawing(const FrameView& frame);
 
 // Draws privacy boxes first, then maps and masks, lines and zones, trails, boxes and skeletons, and tags on top;

@@ -12,10 +12,10 @@
 
 namespace clinfer {
 
-// Whether privacy is for objects of this region's label. labels: empty for every object.
+// Returns whether privacy is for objects of this region's label. labels: empty for every object.
 bool is_private(const RegionView& region, const std::vector<std::string>& labels);
 
-// For one thread, which shows it each frame in their order.
+// Keeps what to hide. One thread uses it, and shows it each frame in their order.
 class HiddenParts {
  public:
   // Parts to hide besides the objects on the frame, in shares of the picture. time: of the frame, in

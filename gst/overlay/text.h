@@ -9,7 +9,7 @@
 
 namespace clinfer {
 
-// For one thread. The most recently used few hundred masks are kept.
+// Keeps the few hundred masks that were used last. For one thread.
 class TextCache {
  public:
   // Returns the mask of `text` (UTF-8; one line, from right to left where its script wants that) in

@@ -24,7 +24,7 @@ struct BrokerSettings {
   std::string ca_file, cert_file, key_file;
 };
 
-// For one thread.
+// A connection to a broker, for one thread.
 class Broker {
  public:
   virtual ~Broker() = default;
@@ -53,9 +53,9 @@ struct BrokerAddress {
 };
 BrokerAddress parse_address(const std::string& address, int usual_port);
 
-// Whether the connection is encrypted: by the address's scheme, which is one of `secure` or of
-// `plain`, or, without a scheme, because a file for it is set. Throws Error{bad_argument} when the
-// scheme is another one, or a plain one although such a file is set.
+// Returns whether the connection is encrypted: by the address's scheme, which is one of `secure` or
+// of `plain`, or, without a scheme, because a file for it is set. Throws Error{bad_argument} when
+// the scheme is another one, or a plain one although such a file is set.
 bool is_encrypted(const BrokerSettings& settings, const BrokerAddress& address,
                   std::initializer_list<const char*> secure,
                   std::initializer_list<const char*> plain);

@@ -28,7 +28,8 @@ struct LineFileSettings {
   std::chrono::milliseconds flush_interval{0};  // lines wait for this long; 0: written at once
 };
 
-// For one writing thread; interrupt() and resume() may be called from any.
+// Writes lines to a file, FIFO or standard output. One thread writes; interrupt() and resume() may
+// be called from any.
 class LineFile {
  public:
   // A notice for the user that is no error; from the calling thread.
@@ -55,7 +56,8 @@ class LineFile {
  private:
   void open();
   void take(Descriptor file);
-  // By the user's name, but not through what others planted. Empty: a FIFO that nobody reads yet.
+  // Opens the file by the user's name, but not through what others planted. Empty: a FIFO that
+  // nobody reads yet.
   Descriptor open_named() const;
   bool open_fifo();
   void rotate();

@@ -79,8 +79,8 @@ class MessageQueue {
   size_t size() const;
   uint64_t dropped() const;
   bool is_kept() const { return journal_ != nullptr; }
-  // Why the journal cannot be written, to be told; "": nothing new. It is tried again with each
-  // message, and told again only after it could be written.
+  // Says why the journal cannot be written, to be told; "": nothing new. It is tried again with
+  // each message, and told again only after it could be written.
   std::string take_problem();
 
  private:

@@ -21,7 +21,7 @@ struct FrameFacts {
   bool tensor_data = false;                    // with the values of tensors and maps
 };
 
-// Without the line break.
+// Returns the line without its break.
 std::string result_line(const FrameFacts& facts, const FrameView& frame);
 
 }  // namespace clinfer

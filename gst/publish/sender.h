@@ -25,7 +25,7 @@ struct SenderStats {
 
 class Sender {
  public:
-  // Called by the sender's thread when the connection to the broker is lost or made again, and by
+  // The sender's thread calls this when the connection to the broker is lost or made again, and
   // that of publish() when the journal cannot be written.
   using Notice = std::function<void(const std::string&)>;
 

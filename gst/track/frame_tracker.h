@@ -26,7 +26,7 @@ struct TrackSettings {
   std::string object_class;
 };
 
-// For one thread.
+// Tracks the objects of a stream, of all models and labels. For one thread.
 class FrameTracker {
  public:
   // The objects to attach to a frame that comes `seconds` after the one before. width, height: of

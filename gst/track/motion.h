@@ -1,11 +1,12 @@
-// Where an object is and where it goes: a Kalman filter of constant velocity for the centre and the
-// size of its box. Noise of the four values is independent, so each has a filter of two states of
-// its own; together they are the filter of eight states that SORT and ByteTrack use.
+// Estimates where an object is and where it goes: a Kalman filter of constant velocity for the
+// centre and the size of its box. Noise of the four values is independent, so each has a filter of
+// two states of its own; together they are the filter of eight states that SORT and ByteTrack use.
 #pragma once
 
 namespace clinfer {
 
-// In any unit of length; corners as floats, because shares of pixels matter to small objects.
+// A box in any unit of length; its corners are floats, because shares of pixels matter to small
+// objects.
 struct Box {
   double x_min = 0, y_min = 0, x_max = 0, y_max = 0;
   double width() const { return x_max - x_min; }
@@ -38,7 +39,7 @@ class Motion {
   void move(double x, double y);
   // An object that is out of sight keeps its size.
   void keep_size();
-  // How far a measured box is from the expected one, as the square of a number of standard
+  // Returns how far a measured box is from the expected one, as the square of a number of standard
   // deviations (Mahalanobis).
   double distance(const Box& box) const;
   Box box() const;

@@ -44,7 +44,7 @@ struct Track {
   std::vector<float> look;  // mean direction of its embeddings; empty: unknown
 };
 
-// For one thread.
+// Tracks objects of one kind. For one thread.
 class Tracker {
  public:
   using NextId = std::function<uint64_t()>;

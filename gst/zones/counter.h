@@ -12,7 +12,7 @@
 
 namespace clinfer {
 
-// In pixels of the picture.
+// A position in pixels of the picture.
 struct Place {
   double x = 0, y = 0;
 };
@@ -46,7 +46,7 @@ struct ZoneEvent {
   double seconds = 0;  // of the object's stay in the zone: dwell, leave
 };
 
-// For one thread.
+// Counts objects at lines and in zones. For one thread.
 class ZoneCounter {
  public:
   explicit ZoneCounter(std::vector<Zone> zones)

@@ -18,7 +18,7 @@ class ZoneRules {
   // Error{bad_argument or not_found} that names the property and says what it takes.
   ZoneRules(const std::string& lines, const std::string& zones, const std::string& file);
 
-  // In a picture of this size.
+  // Returns the lines and zones in a picture of this size.
   std::vector<Zone> zones(int width, int height) const;
   bool empty() const { return zones_.empty(); }
 

@@ -43,11 +43,11 @@ KernelSpec attention_launch(const char* source, const OpDesc& desc, const Attent
                             int64_t rows, std::array<size_t, 3> local, int64_t turned,
                             KernelPlan& plan);
 
-// By vectors along the queries, on CPUs (attention_rows.cl).
+// Computes vectors along the queries, for CPUs (attention_rows.cl).
 const KernelFamily& attention_rows_family();
-// By tiles in local memory (attention_tiles.cl).
+// Computes tiles in local memory (attention_tiles.cl).
 const KernelFamily& attention_tiles_family();
-// By matrix instructions of warps (attention_mma.cl).
+// Uses the matrix instructions of warps (attention_mma.cl).
 const KernelFamily& attention_mma_family();
 
 }  // namespace clinfer

@@ -63,8 +63,8 @@ void remove_abandoned_files(const std::string& folder);
 // Atomically replaces the content of `path` by the concatenated `parts`.
 void replace_file(const std::string& path, std::span<const std::string_view> parts);
 
-// Like replace_file(), for a file that the user named: replaces the target of a link, and writes to
-// pipes, terminals and devices directly.
+// Works as replace_file() does, for a file that the user named: replaces the target of a link, and
+// writes to pipes, terminals and devices directly.
 void write_named_file(const std::string& path, std::span<const std::string_view> parts);
 
 }  // namespace clinfer

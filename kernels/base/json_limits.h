@@ -14,8 +14,9 @@ struct JsonLimits {
   size_t values = size_t{2} << 20;
 };
 
-// Why a text goes beyond the limits, or what stands outside of its strings that no JSON has (comments, for
-// instance, which would hide from this what a parser sees): "line 3: more than 64 levels"; "" if it may be parsed.
+// Says why a text goes beyond the limits, or what stands outside of its strings that no JSON has
+// (comments, for instance, which would hide from this what a parser sees): "line 3: more than 64
+// levels"; "" if it may be parsed.
 std::string json_excess(std::string_view text, const JsonLimits& limits = {});
 
 }  // namespace clinfer

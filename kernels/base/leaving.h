@@ -31,8 +31,9 @@ class ExitWaits {
   const Until until_;
 };
 
-// Called whenever a driver may have registered exit handlers, which run in the opposite order of their registration:
-// where the process ends on another thread than its first one, the waiting is such a handler.
+// Call this whenever a driver may have registered exit handlers, which run in the opposite order of
+// their registration: where the process ends on another thread than its first one, the waiting is
+// such a handler.
 void notice_exit();
 
 // `stop` is called when the process begins to end, before the waiting. One function for all.

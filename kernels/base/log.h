@@ -25,7 +25,7 @@ class LogReceiver {
  public:
   virtual ~LogReceiver() = default;
   virtual bool wants(LogArea area, LogLevel level) const noexcept = 0;
-  // Any thread, several at a time.
+  // Any thread may call this, several at a time.
   virtual void take(LogArea area, LogLevel level, const SourcePlace& place,
                     const std::string& text) noexcept = 0;
 };

@@ -72,7 +72,7 @@ class Tensor {
   bool empty() const { return data_ == nullptr; }  // no tensor at all
 
   const void* raw() const { return data_; }
-  // Only for memory from allocate() that no other holder shares.
+  // The memory must be from allocate() and shared with no other holder.
   void* raw_mutable() { return const_cast<void*>(data_); }
   // The elements as T. Throws Error{unsupported} if the elements are smaller than T, so that an
   // operation that does not check its types cannot access memory beyond them.

@@ -9,8 +9,8 @@
 
 namespace clinfer {
 
-// Whether the channels of each pixel are whole words that a work-item can read at once, and fill half of
-// a step. (convolution_rows.cl takes others.)
+// Returns whether the channels of each pixel are whole words that a work-item can read at once, and
+// fill half of a step. (convolution_rows.cl takes others.)
 bool pixels_are_words(const OpDesc& desc, const TileProblem& problem);
 
 // Reason why the device has no matrix instructions of warps, or why the data are neither halves of two
@@ -18,7 +18,7 @@ bool pixels_are_words(const OpDesc& desc, const TileProblem& problem);
 std::string reject_mma_data(const OpDesc& desc, const TileProblem& problem,
                             const DeviceTraits& traits);
 
-// Where a channel of a block lies in the tiles of eight: a work-item ends up with `vector` adjacent
+// The place of a block's channel in the tiles of eight: a work-item ends up with `vector` adjacent
 // channels of a pixel.
 struct MmaPlace {
   int64_t tile, column;

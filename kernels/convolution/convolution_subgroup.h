@@ -22,8 +22,8 @@ struct Runs {
 };
 // The runs with fewer elements of padding; `unit`: input channels in an element.
 Runs subgroup_runs(const TileProblem& problem, int64_t unit, int lanes, int step);
-// How sub-groups multiply: by values that are broadcast to all lanes, by matrix instructions, or by
-// shuffles in the place of these.
+// The ways in which sub-groups multiply: by values that are broadcast to all lanes, by matrix
+// instructions, or by shuffles that stand in for these.
 enum class SubgroupProducts { broadcast, matrix, stand_in };
 // The parts of a launch of convolution_subgroup.cl, besides the convolution.
 struct SubgroupKernel {

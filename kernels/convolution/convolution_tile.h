@@ -65,7 +65,7 @@ bool vectors_aligned(const OpDesc& desc, const DeviceTraits& traits, int64_t ele
 void define_access(KernelSpec& spec, bool aligned);
 TailAxes spatial_axes(size_t rank);  // for outputs [N, C, spatial...]
 
-// Set members of a kernel's arguments: the strides in_n ... out_w, and those of
+// Sets members of a kernel's arguments: the strides in_n ... out_w, and those of
 // common/geometry_args.cl. A kernel may have no depth, or no strides of channels (adjacent ones).
 template <typename Args>
 void set_strides(Args& args, const PixelStrides& in, const PixelStrides& out) {
@@ -112,8 +112,8 @@ struct TileProblem {
 // The problem of a Convolution or GroupConvolution.
 TileProblem convolution_problem(const OpDesc& desc);
 
-// How a launch steps through the pixels. With a 1x1 kernel whose input and output are each one long
-// row of pixels, it steps along that row, with the stride w.
+// The way of a launch through the pixels. With a 1x1 kernel whose input and output are each one
+// long row of pixels, it steps along that row, with the stride w.
 struct PixelWalk {
   bool row = false;
   PixelStrides in, out;
@@ -129,12 +129,12 @@ bool output_aligned(const OpDesc& desc, const TileProblem& problem, int64_t elem
 // a vector must not straddle two groups.
 bool fits_groups(const OpDesc& desc, const ConvShape& s, int vector);
 
-// Whether a row of the kernel reads adjacent memory.
+// Returns whether a row of the kernel reads adjacent memory.
 bool is_merged(const TileProblem& problem);
 
-// How a CPU's work-groups share a convolution whose groups have `units` units of pixels and `blocks`
-// blocks of output channels each: works are units * parts of the blocks * groups, and as many
-// work-groups as `workers` compute them.
+// The shares of a CPU's work-groups in a convolution whose groups have `units` units of pixels and
+// `blocks` blocks of output channels each: works are units * parts of the blocks * groups, and as
+// many work-groups as `workers` compute them.
 struct UnitShares {
   int64_t units, parts, works, workers;
 };
@@ -156,8 +156,8 @@ struct TileShape {
   }
 };
 
-// As add_tail(), for a kernel that stores its output by STOREV(STORED, ...), which this defines: a CPU
-// rounds to bytes as it stores them, with less to do than a tail that rounds.
+// Does what add_tail() does for a kernel that stores its output by STOREV(STORED, ...), which this
+// defines. A CPU rounds to bytes as it stores them, with less to do than a tail that rounds.
 void add_stored_tail(const OpDesc& desc, int vector, const TailAxes& axes,
                      const DeviceTraits& traits, KernelSpec& spec, KernelPlan& plan);
 

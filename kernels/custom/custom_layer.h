@@ -18,7 +18,8 @@ namespace clinfer {
 // The order of a tensor's dimensions in memory, the innermost last: batch, feature (channel), y, x.
 enum class CustomFormat { bfyx, byxf, yxfb, fyxb, any };
 
-// For each dimension in memory, from the outermost, its place in B, F, Y, X. Not for `any`.
+// Returns for each dimension in memory, from the outermost, its place in B, F, Y, X. The format
+// must not be `any`.
 const std::array<size_t, 4>& memory_order(CustomFormat format);
 std::string name_of(CustomFormat format);  // "BFYX"
 
@@ -73,8 +74,8 @@ struct CustomUse {
   std::string type;                 // as the model's file has it
   const OpDef* built_in = nullptr;  // the engine's own operation of that type, or null
   std::vector<Stated> inputs, outputs;
-  // Set by the pass place_custom_layers: inputs and outputs then have four dimensions in the order
-  // of these formats (not `any`).
+  // True after the pass place_custom_layers: inputs and outputs then have four dimensions in the
+  // order of these formats (not `any`).
   std::vector<CustomFormat> input_formats, output_formats;
   std::vector<size_t> data_ports;  // inputs that CustomLayer::data stand for
   bool placed() const { return !output_formats.empty(); }

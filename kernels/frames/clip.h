@@ -17,7 +17,7 @@ struct ClipAxes {
 // those of single pictures.
 std::optional<ClipAxes> clip_axes(const Shape& shape, bool nhwc);
 
-// How many images a picture input takes: N, or N*T of clips; 0 for other shapes.
+// Counts the images that a picture input takes: N, or N*T of clips; 0 for other shapes.
 int64_t images_of(const Shape& shape, bool nhwc);
 
 // Image `image` of a picture input as the last one of [*,C,H,W] (nhwc: [*,H,W,C]), whose first

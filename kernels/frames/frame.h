@@ -32,7 +32,8 @@ enum class PixelFormat {
   i420_10
 };
 
-// From Y'CbCr to RGB; ignored for RGB formats. range: video (16..235) or full.
+// The matrix from Y'CbCr to RGB; it is ignored for RGB formats. The range is video (16..235) or
+// full.
 enum class YuvMatrix { bt601, bt709, bt2020 };
 
 struct Rect {
@@ -59,8 +60,9 @@ struct Frame {
   Orientation orientation;  // the network gets the picture upright
 };
 
-// How Y'CbCr becomes RGB. exact: by the matrix and range of the frame, rounded to 8 bits once.
-// videoconvert: with the 8-bit coefficients of GStreamer's videoconvert, to the bit.
+// The arithmetic that turns Y'CbCr into RGB. exact: by the matrix and range of the frame, rounded
+// to 8 bits once. videoconvert: with the 8-bit coefficients of GStreamer's videoconvert, to the
+// bit.
 enum class ColorArithmetic { exact, videoconvert };
 
 enum class ResizeMode { stretch, letterbox, crop };

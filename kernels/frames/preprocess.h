@@ -1,4 +1,4 @@
-// From a video frame to a network input: the description that the device kernel, its reference
+// Turns a video frame into a network's input: the description that the device kernel, its reference
 // implementation in plain C++ and the elements share.
 #pragma once
 
@@ -19,8 +19,9 @@ struct DevicePlane {
   int stride = 0;  // bytes
 };
 
-// For each plane, the rows that the part of the frame's region inside the picture needs; none for
-// planes that the format lacks. Throws Error{bad_argument} if the region lies outside the picture.
+// Returns for each plane the rows that the part of the frame's region inside the picture needs;
+// none for planes that the format lacks. Throws Error{bad_argument} if the region lies outside the
+// picture.
 struct PlaneRows {
   int first = 0, count = 0;
 };

@@ -24,8 +24,8 @@ inline void check_range(const ValueInfo& numbers, int64_t least, int64_t most, c
                  std::to_string(most));
 }
 
-// As check_range() for lists of indices, one for each of these dimensions, along the last dimension of
-// `indices`. Those below 0 count from the end.
+// Checks as check_range() does, for lists of indices along the last dimension of `indices`, one
+// index for each of these dimensions. Those below 0 count from the end.
 inline void check_index_lists(const ValueInfo& indices, std::span<const int64_t> sizes) {
   if (indices.value.empty()) return;
   size_t k = 0;
@@ -37,7 +37,7 @@ inline void check_index_lists(const ValueInfo& indices, std::span<const int64_t>
   }
 }
 
-// As check_index_lists() for indices of one dimension.
+// Checks as check_index_lists() does, for indices of one dimension.
 inline void check_indices(const ValueInfo& indices, int64_t size) {
   check_index_lists(indices, {&size, 1});
 }

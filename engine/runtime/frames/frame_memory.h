@@ -6,7 +6,7 @@
 
 namespace clinfer {
 
-// Whether the memory was allocated for this context's device.
+// Returns whether the memory was allocated for this context's device.
 bool fetches_from(const ocl::Context& context, const FrameMemory& memory);
 
 // Throws Error{bad_argument} unless the device reads this memory and the frame lies in it.

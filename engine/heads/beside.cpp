@@ -109,6 +109,9 @@ class Finder {
         {"infer_cfg.yml", read_paddle},
         {"inference.yml", read_paddle},
         {"pipeline.json", read_mmdeploy},
+        {"config.yml", read_frigate},
+        {"config.yaml", read_frigate},
+        {"frigate.yml", read_frigate},
     };
     for (const auto& [name, reader] : kFiles) read(folder / name, reader);
   }
@@ -186,6 +189,20 @@ void BesideFacts::set_labels(std::vector<std::string> values, const std::string&
 
 BesideFacts read_beside(const std::string& model_path, int width, int height) {
   return model_path.empty() ? BesideFacts() : Finder(model_path, width, height).find();
+}
+
+std::vector<std::string> dictionaries_beside(const std::string& model_path) {
+  const fs::path folder = fs::path(model_path).parent_path();
+  std::vector<std::string> found;
+  for (const fs::path& path : files_ending(folder.empty() ? "." : folder, ".txt")) {
+    const std::string name = lower(path.stem().string());
+    for (const char* word : {"dict", "keys", "charset", "alphabet", "characters"})
+      if (name.find(word) != std::string::npos) {
+        found.push_back(path.string());
+        break;
+      }
+  }
+  return found;
 }
 
 std::string model_file(const std::string& path) {

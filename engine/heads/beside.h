@@ -37,6 +37,9 @@ BesideFacts read_framework(const std::map<std::string, std::string>& rt_info);
 // DL Streamer's description of a model. Throws Error{not_found, bad_argument} that names the place.
 BesideFacts read_model_proc(const std::string& path);
 
+// The text files in the model's folder that are called like dictionaries of characters, in order.
+std::vector<std::string> dictionaries_beside(const std::string& model_path);
+
 // The model file that a path means: itself, or where it is a folder the one .xml or .onnx in it, else
 // in its folder onnx or openvino. Of one model in several precisions (model.onnx, model_fp16.onnx)
 // it is the plain one. Throws Error{not_found} when a folder has none, or several.

@@ -36,10 +36,15 @@ void read_mmdeploy(const std::string&, const std::string&, const BesideContext&,
 // YAML.
 void read_ultralytics(const std::string&, const std::string&, const BesideContext&, BesideFacts&);
 void read_paddle(const std::string&, const std::string&, const BesideContext&, BesideFacts&);
+void read_frigate(const std::string&, const std::string&, const BesideContext&, BesideFacts&);
 
 // Text with sections.
 void read_nvinfer(const std::string&, const std::string&, const BesideContext&, BesideFacts&);
 void read_modelinfo(const std::string&, const std::string&, const BesideContext&, BesideFacts&);
+
+// The names in a file that another one names by a path of the machine that it was written for: there, or
+// beside it.
+void read_named_labels(const std::string& named, const BesideContext& context, BesideFacts& facts);
 
 // How a picture becomes the network's input, step by step, as most of these files tell it. Sizes
 // are pixels.

@@ -105,6 +105,22 @@ void read_nvinfer_picture(const Section& property, const std::string& source, Be
 
 }  // namespace
 
+void read_named_labels(const std::string& named, const BesideContext& context, BesideFacts& facts) {
+  if (named.empty()) return;
+  const std::filesystem::path path(named), folder(context.folder);
+  for (const auto& place : {folder / path, folder / path.filename()}) {
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(place, error)) continue;
+    bool numbered = false;
+    std::vector<std::string> names = read_labels(place.string(), &numbered);
+    const std::string source = place.filename().string();
+    if (numbered && facts.labels.empty() && !names.empty())
+      facts.set("labels_numbered", "true", source);
+    facts.set_labels(std::move(names), source, true);
+    return;
+  }
+}
+
 void read_nvinfer(const std::string& text, const std::string& source, const BesideContext& context,
                   BesideFacts& facts) {
   const std::string ending = lower(std::filesystem::path(source).extension().string());
@@ -120,17 +136,7 @@ void read_nvinfer(const std::string& text, const std::string& source, const Besi
     if (is_of_another(section, context)) return;
     read_nvinfer_picture(section, source, facts);
     if (value_of(section, "network-type") == "1") facts.set("task", "classification", source);
-    if (const std::string labels = value_of(section, "labelfile-path"); !labels.empty()) {
-      const std::filesystem::path named(labels);
-      // The path is of the machine that it was written for; the file itself lies beside.
-      for (const auto& path : {std::filesystem::path(context.folder) / named,
-                               std::filesystem::path(context.folder) / named.filename()}) {
-        std::error_code error;
-        if (!std::filesystem::is_regular_file(path, error)) continue;
-        facts.set_labels(read_labels(path.string()), path.filename().string(), true);
-        break;
-      }
-    }
+    read_named_labels(value_of(section, "labelfile-path"), context, facts);
   }
   for (const auto& [name, section] : sections) {
     if (name != "class-attrs-all" && name != "property") continue;

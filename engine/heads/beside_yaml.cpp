@@ -1,5 +1,5 @@
-// YAML files beside a model: Ultralytics' metadata.yaml, PaddleDetection's infer_cfg.yml and
-// PaddleX's inference.yml.
+// YAML files beside a model: Ultralytics' metadata.yaml, PaddleDetection's infer_cfg.yml, PaddleX's
+// inference.yml and Frigate's configuration.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -250,6 +250,31 @@ void read_paddle(const std::string& text, const std::string& source, const Besid
   const bool classifies =
       facts.info.count("task") != 0 && facts.info.at("task") == "classification";
   state(picture, classifies ? "RGB" : "BGR", source, facts);
+}
+
+// Its section `model`, if that names this one; what it leaves out has Frigate's defaults.
+void read_frigate(const std::string& text, const std::string& source, const BesideContext& context,
+                  BesideFacts& facts) {
+  // Many files are called so, and not all are for us to read.
+  if (text.find(context.model) == std::string::npos) return;
+  const YamlNode root = parse_yaml(text);
+  const YamlNode* model = root.find("model");
+  if (model == nullptr) return;
+  const std::string path = model->text_of("path");
+  if (path.substr(path.find_last_of('/') + 1) != context.model) return;
+  const std::string order = lower(model->text_of("input_pixel_format"));
+  if (order != "yuv") facts.set("color_space", order == "bgr" ? "BGR" : "RGB", source);
+  const std::string type = lower(model->text_of("input_dtype"));
+  if (type == "float" || type == "float_denorm") {
+    facts.set("mean_values", "0", source);
+    facts.set("scale_values", type == "float" ? "255" : "1", source);
+  }
+  const auto width = numbers_of(model->find("width")), height = numbers_of(model->find("height"));
+  if (!width.empty() && !height.empty())
+    facts.set("picture_size", size_text(width[0], height[0]), source);
+  if (const YamlNode* names = model->find("labelmap"))
+    facts.set_labels(labels_of_yaml(*names), source, true);
+  read_named_labels(model->text_of("labelmap_path"), context, facts);
 }
 
 }  // namespace clinfer

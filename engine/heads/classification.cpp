@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "engine/heads/common.h"
+#include "engine/heads/conventions.h"
 #include "engine/heads/heads.h"
 #include "engine/heads/hierarchy.h"
 
@@ -262,6 +263,15 @@ Match match_classification(const ModelFacts& facts) {
     }
   if (scores != 1) match.classes = 0;  // labels are of one of them
   match.background = match.classes == 1001;
+  if (scores == 1 && sure && from_paddle(facts, facts.outputs[*sure])) {
+    const bool direction = match.classes == 2 && facts.width == 192 && facts.height == 48;
+    if (direction) {
+      match.picture = picture_of(Family::text_direction);
+      if (outputs[*sure].labels.empty()) outputs[*sure].labels = {"0", "180"};
+    } else if (facts.width == 224 && facts.height == 224) {
+      match.picture = picture_of(Family::paddle_clas);
+    }
+  }
   match.decode = [outputs, top = top_of(facts)](std::span<const Tensor> tensors,
                                                 const DecodeSettings& settings, Results& results) {
     for (size_t i = 0; i < outputs.size(); ++i) {
@@ -273,7 +283,6 @@ Match match_classification(const ModelFacts& facts) {
         keep_tensor(outputs[i].name, tensors[i], results);
     }
   };
-  match.picture = {};
   return match;
 }
 

@@ -14,6 +14,7 @@ namespace clinfer {
 namespace {
 
 constexpr size_t kMaxCandidates = 4096;  // bounds the quadratic suppression on hostile outputs
+constexpr float kSameBox = 0.99f;        // intersection over union
 
 }  // namespace
 
@@ -179,6 +180,16 @@ std::string Candidates::contradiction() const {
   return {};
 }
 
+bool from_paddle(const ModelFacts& facts, const OutputFacts& output) {
+  const auto fed = [&](const char* name) {
+    return std::find(facts.input_names.begin(), facts.input_names.end(), name) !=
+           facts.input_names.end();
+  };
+  return fed("scale_factor") || fed("im_shape") ||
+         name_has(output, {"multiclass_nms", "tmp_", "save_infer_model", "fetch_name"}) ||
+         lower(info(facts, "model_type")) == "paddle";
+}
+
 Suppression suppression_of(const ModelFacts& facts) {
   const std::string agnostic = lower(info(facts, "agnostic_nms"));
   return agnostic == "true" || agnostic == "yes" || agnostic == "1" ? Suppression::across_classes
@@ -205,14 +216,13 @@ std::vector<Candidate> keep_best(const DecodeSettings& settings, Suppression sup
   std::vector<Candidate> kept;
   for (const Candidate& candidate : candidates) {
     if (settings.max_detections != 0 && kept.size() >= settings.max_detections) break;
-    const bool covered =
-        suppression != Suppression::none &&
-        std::any_of(kept.begin(), kept.end(), [&](const Candidate& better) {
-          if (suppression == Suppression::per_class && better.label != candidate.label)
-            return false;
-          return (overlap ? overlap(better, candidate) : iou(better, candidate)) >
-                 settings.iou_threshold;
-        });
+    // Where overlaps are left as they are, only the same box again is no other object.
+    const float most = suppression == Suppression::none ? kSameBox : settings.iou_threshold;
+    const bool covered = std::any_of(kept.begin(), kept.end(), [&](const Candidate& better) {
+      if (suppression != Suppression::across_classes && better.label != candidate.label)
+        return false;
+      return (overlap ? overlap(better, candidate) : iou(better, candidate)) > most;
+    });
     if (!covered) kept.push_back(candidate);
   }
   return kept;

@@ -59,6 +59,8 @@ std::optional<uint64_t> number_of(const std::string& name);
 bool is_called_scores(const OutputFacts& output);
 // The number that an attribute of the output's operation is, or `otherwise`.
 int64_t attribute_of(const OutputFacts& output, const std::string& key, int64_t otherwise);
+// Whether a model is Paddle's, by the names of its inputs and of an output.
+bool from_paddle(const ModelFacts& facts, const OutputFacts& output);
 // The number in model_info under `key`, or nullopt.
 std::optional<float> info_number(const ModelFacts& facts, const std::string& key);
 
@@ -153,6 +155,8 @@ struct Table {
 };
 // nullopt: not a matrix of floats.
 std::optional<Table> table_of(const OutputFacts& output);
+// Whether the output's name lists what its columns are, as match_named_rows() reads them.
+bool lists_columns(const OutputFacts& output, size_t columns);
 // Number of elements of a vector [N], [1,N], [N,1], [1,N,1] ...; 0: more than one dimension counts.
 size_t vector_size(const Shape& shape);
 

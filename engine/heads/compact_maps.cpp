@@ -57,17 +57,22 @@ struct FastestV2 {
   ModelFacts facts;
   std::array<Map, 2> maps;  // at strides 16 and 32
   std::vector<float> sizes;
+  bool joined = false;  // both are in one table, a row a cell
 
   void operator()(std::span<const Tensor> outputs, const DecodeSettings& settings,
                   Results& results) const {
     Candidates candidates(settings);
     for (size_t level = 0; level < maps.size(); ++level) {
       const Map& map = maps[level];
-      const Floats values(output_of(outputs, map.output, map.elements()));
+      const Floats values(output_of(
+          outputs, map.output, joined ? maps[0].elements() + maps[1].elements() : map.elements()));
+      const size_t first = joined && level == 1 ? maps[0].elements() : 0;
       const float stride = level == 0 ? 16 : 32;
       for (size_t cell = 0; cell < map.cells(); ++cell) {
-        const auto at = [&](size_t k) { return values[map.at(k, cell)]; };
-        const size_t best = best_channel(map, values, 5 * kAnchors, cell);
+        const auto at = [&](size_t k) { return values[first + map.at(k, cell)]; };
+        size_t best = 5 * kAnchors;
+        for (size_t k = best + 1; k < map.channels; ++k)
+          if (at(k) > at(best)) best = k;
         candidates.expect_probability(at(best));
         for (size_t a = 0; a < kAnchors; ++a) {
           candidates.expect_probability(at(4 * kAnchors + a));
@@ -158,16 +163,28 @@ Match match_fastestdet(const ModelFacts& facts) {
 }
 
 Match match_fastest_v2(const ModelFacts& facts) {
-  const char* needs = "needs maps [1,h,w,15+classes] at strides 16 and 32";
-  if (facts.outputs.size() != 2) return {Fit::no, needs, {}};
-  const auto fine = maps_of(facts, 16), coarse = maps_of(facts, 32);
+  const char* needs =
+      "needs maps [1,h,w,15+classes] at strides 16 and 32, or both in one table [N,15+classes]";
+  std::vector<Map> fine = maps_of(facts, 16), coarse = maps_of(facts, 32);
+  const auto table = facts.outputs.size() == 1 ? table_of(facts.outputs[0]) : std::nullopt;
+  if (table) {
+    for (const size_t stride : {16, 32}) {
+      const auto over = [&](int side) { return static_cast<size_t>(side) / stride; };
+      (stride == 16 ? fine : coarse) = {
+          Map{0, table->columns, over(facts.height), over(facts.width), true}};
+    }
+    if (fine[0].cells() + coarse[0].cells() != table->rows) return {Fit::no, needs, {}};
+  } else if (facts.outputs.size() != 2) {
+    return {Fit::no, needs, {}};
+  }
   if (fine.size() != 1 || coarse.size() != 1 || fine[0].channels != coarse[0].channels ||
       fine[0].channels < 5 * kAnchors + 1)
     return {Fit::no, needs, {}};
   Match match;
   match.classes = fine[0].channels - 5 * kAnchors;
   match.fit = fit_by_name(facts, {"fastestv2", "fastest-v2", "fastest_v2"}, match.classes);
-  match.reason = "two maps of three anchors and " + std::to_string(match.classes) + " classes";
+  match.reason = std::string(table ? "a table" : "two maps") + " of three anchors and " +
+                 std::to_string(match.classes) + " classes";
   if (match.fit == Fit::against) match.doubt = "which nothing says";
   const std::vector<float> stated = info(facts, "anchors").empty()
                                         ? std::vector<float>()
@@ -176,7 +193,8 @@ Match match_fastest_v2(const ModelFacts& facts) {
   match.decode =
       FastestV2{facts,
                 {fine[0], coarse[0]},
-                own ? stated : std::vector<float>(kFastestSizes.begin(), kFastestSizes.end())};
+                own ? stated : std::vector<float>(kFastestSizes.begin(), kFastestSizes.end()),
+                table.has_value()};
   if (!own)
     match.assumptions.push_back(
         "nothing says which anchors the network was trained with; those published for COCO are "

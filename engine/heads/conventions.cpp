@@ -8,8 +8,9 @@ using Numbers = std::array<float, 3>;
 
 constexpr ColorOrder kRgb = ColorOrder::rgb, kBgr = ColorOrder::bgr;
 constexpr std::optional<ResizeMode> kStretch = ResizeMode::stretch,
-                                    kLetterbox = ResizeMode::letterbox, kAnySize = std::nullopt;
-constexpr bool kCentered = true, kTopLeft = false;
+                                    kLetterbox = ResizeMode::letterbox, kCrop = ResizeMode::crop,
+                                    kAnySize = std::nullopt;
+constexpr bool kCentered = true, kTopLeft = false, kTask = true;
 
 constexpr Numbers all(float value) { return {value, value, value}; }
 constexpr Numbers kNone = all(0), kOne = all(1), kBytes = all(255), kHalf = all(127.5f);
@@ -46,8 +47,12 @@ constexpr Convention kConventions[] = {
      "qqwweee/keras-yolo3: yolo3/utils.py (letterbox_image)"},
     {Family::yolox, "YOLOX", kBgr, kNone, kOne, kLetterbox, 114, kTopLeft,
      "Megvii-BaseDetection/YOLOX: yolox/data/data_augment.py (preproc)"},
-    {Family::nanodet, "NanoDet", kBgr, turned(kImageNetMean), turned(kImageNetScale), kStretch, 0,
-     kCentered, "RangiLyu/nanodet: config/nanodet-plus-m_416.yml (keep_ratio, normalize)"},
+    {Family::nanodet, "NanoDet", kBgr, turned(kImageNetMean), turned(kImageNetScale), kLetterbox, 0,
+     kCentered,
+     "RangiLyu/nanodet: config/legacy_v0.x_configs/nanodet-m.yml (keep_ratio, normalize)"},
+    {Family::nanodet_plus, "NanoDet-Plus", kBgr, turned(kImageNetMean), turned(kImageNetScale),
+     kStretch, 0, kCentered,
+     "RangiLyu/nanodet: config/nanodet-plus-m_416.yml (keep_ratio, normalize)"},
     {Family::pp_yoloe, "PP-YOLOE", kRgb, kNone, kBytes, kStretch, 0, kCentered,
      "PaddlePaddle/PaddleDetection: configs/ppyoloe/_base_/ppyoloe_plus_reader.yml"},
     {Family::paddle_detection, "PaddleDetection", kRgb, kImageNetMean, kImageNetScale, kStretch, 0,
@@ -112,7 +117,7 @@ constexpr Convention kConventions[] = {
     {Family::detectnet, "TAO's DetectNet_v2", kRgb, kNone, kBytes, kStretch, 0, kCentered,
      "NVIDIA-AI-IOT/deepstream_tao_apps: configs/nvinfer (net-scale-factor, model-color-format)"},
     {Family::suppressed, "detectors with their suppression inside", kRgb, kNone, kBytes, kAnySize,
-     0, kCentered, "none: the most usual order and range"},
+     0, kCentered, "none: the most usual order and range", kTask},
     {Family::deepstream_yolo, "YOLO as DeepStream-Yolo writes it", kRgb, kNone, kBytes, kLetterbox,
      114, kCentered, "marcoslucianops/DeepStream-Yolo: config_infer_primary_yoloV8.txt"},
     {Family::aizoo, "AIZOO's detector of face masks", kRgb, kNone, kBytes, kStretch, 0, kCentered,
@@ -126,20 +131,31 @@ constexpr Convention kConventions[] = {
      kBgr,
      {104.04f, 113.985f, 119.85f},
      {73.695f, 69.87f, 70.89f},
-     kStretch,
+     kLetterbox,
      0,
-     kCentered,
-     "dlunion/DBFace: common.py"},
+     kTopLeft,
+     "dlunion/DBFace: main.py (detect), common.py (pad)"},
     {Family::head_angles, "head pose", kBgr, kNone, kOne, kStretch, 0, kCentered,
      "openvinotoolkit/open_model_zoo: models/intel/head-pose-estimation-adas-0001/README.md"},
-    {Family::head_pose, "head pose", kRgb, kImageNetMean, kImageNetScale, kStretch, 0, kCentered,
-     "natanielruiz/deep-head-pose: code/test_on_video_dlib.py"},
-    {Family::fsa_net, "FSA-Net", kRgb, kHalf, all(128), kStretch, 0, kCentered,
-     "shamangary/FSA-Net: demo/demo_FSANET_ssd.py"},
+    {Family::head_pose, "Hopenet and 6DRepNet", kRgb, kImageNetMean, kImageNetScale, kCrop, 0,
+     kCentered,
+     "natanielruiz/deep-head-pose: code/test_on_video_dlib.py; thohemp/6DRepNet: "
+     "sixdrepnet/demo.py"},
+    {Family::fsa_net, "FSA-Net", kBgr, kHalf, all(128), kStretch, 0, kCentered,
+     "omasaht/headpose-fsanet-pytorch: src/demo.py"},
     {Family::anomalib, "anomalib, whose networks normalise pictures themselves", kRgb, kNone,
      kBytes, kStretch, 0, kCentered, "open-edge-platform/anomalib: src/anomalib/pre_processing"},
     {Family::lanes, "Ultra-Fast-Lane-Detection", kRgb, kImageNetMean, kImageNetScale, kStretch, 0,
      kCentered, "cfzd/Ultra-Fast-Lane-Detection: demo.py"},
+    {Family::lane_curves,
+     "LSTR",
+     kBgr,
+     {104.01f, 114.03f, 119.92f},
+     {73.6f, 69.89f, 70.92f},
+     kStretch,
+     0,
+     kCentered,
+     "liuruijin17/LSTR: test/tusimple.py, db/tusimple.py"},
     {Family::scrfd, "SCRFD", kRgb, kHalf, all(128), kLetterbox, 0, kTopLeft,
      "deepinsight/insightface: detection/scrfd/tools/scrfd.py (detect)"},
     {Family::retinaface,
@@ -168,7 +184,12 @@ constexpr Convention kConventions[] = {
     {Family::palms, "MediaPipe's detector of palms", kRgb, kNone, kBytes, kLetterbox, 0, kCentered,
      "google-ai-edge/mediapipe: mediapipe/modules/palm_detection/palm_detection_cpu.pbtxt"},
     {Family::facemesh, "FaceMesh", kRgb, kNone, kBytes, kStretch, 0, kCentered,
-     "google-ai-edge/mediapipe: mediapipe/modules/face_landmark/face_landmark_cpu.pbtxt"},
+     "google-ai-edge/mediapipe: "
+     "mediapipe/modules/face_landmark/face_landmark_side_model_cpu.pbtxt (graphs of 2020 gave the "
+     "same file pixels from -1 to 1)"},
+    {Family::pfld, "PFLD", kRgb, kNone, kBytes, kStretch, 0, kCentered,
+     "cunjian/pytorch_face_landmark: test_camera_pfld_onnx.py (polarisZhao/PFLD-pytorch: camera.py "
+     "gives BGR)"},
     {Family::facemesh_irises, "FaceMesh with irises", kRgb, kNone, kBytes, kStretch, 0, kCentered,
      "google-ai-edge/mediapipe: "
      "mediapipe/modules/face_landmark/tensors_to_face_landmarks_with_attention.pbtxt"},
@@ -194,13 +215,19 @@ constexpr Convention kConventions[] = {
      "openvinotoolkit/open_model_zoo: models/intel/human-pose-estimation-0001/README.md"},
     {Family::depth, "depth estimation", kRgb, kImageNetMean, kImageNetScale, kAnySize, 0, kCentered,
      "isl-org/MiDaS: midas/model_loader.py; DepthAnything/Depth-Anything-V2: "
-     "depth_anything_v2/dpt.py"},
+     "depth_anything_v2/dpt.py",
+     kTask},
     {Family::saliency, "saliency detection", kRgb, kImageNetMean, kImageNetScale, kStretch, 0,
-     kCentered, "xuebinqin/U-2-Net: data_loader.py (RescaleT, ToTensorLab)"},
+     kCentered, "xuebinqin/U-2-Net: data_loader.py (RescaleT, ToTensorLab)", kTask},
+    {Family::selfie, "MediaPipe's selfie segmentation", kRgb, kNone, kBytes, kStretch, 0, kCentered,
+     "google-ai-edge/mediapipe: "
+     "mediapipe/modules/selfie_segmentation/selfie_segmentation_cpu.pbtxt"},
     {Family::segmentation, "semantic segmentation", kRgb, kImageNetMean, kImageNetScale, kAnySize,
-     0, kCentered, "pytorch/vision: torchvision/transforms/_presets.py (SemanticSegmentation)"},
+     0, kCentered, "pytorch/vision: torchvision/transforms/_presets.py (SemanticSegmentation)",
+     kTask},
     {Family::tensorflow_segmentation, "TensorFlow's semantic segmentation", kRgb, kHalf, kHalf,
-     kAnySize, 0, kCentered, "tensorflow/models: research/deeplab/core/feature_extractor.py"},
+     kAnySize, 0, kCentered, "tensorflow/models: research/deeplab/core/feature_extractor.py",
+     kTask},
     {Family::text_detection, "PP-OCR's text detection", kBgr, kImageNetMean, kImageNetScale,
      kLetterbox, 0, kTopLeft,
      "PaddlePaddle/PaddleOCR: tools/infer/predict_det.py, ppocr/data/imaug/operators.py "
@@ -210,6 +237,15 @@ constexpr Convention kConventions[] = {
     {Family::plates, "license plate recognition", kBgr, kNone, kOne, kStretch, 0, kCentered,
      "openvinotoolkit/open_model_zoo: "
      "models/intel/license-plate-recognition-barrier-0001/README.md"},
+    {Family::lprnet, "LPRNet", kBgr, kHalf, all(128), kStretch, 0, kCentered,
+     "sirius-ai/LPRNet_Pytorch: data/load_data.py"},
+    {Family::text_direction, "PP-OCR's classifier of directions", kBgr, kHalf, kHalf, kStretch, 0,
+     kCentered,
+     "PaddlePaddle/PaddleOCR: tools/infer/predict_cls.py (resize_norm_img; lines shorter than four "
+     "times their height are padded there)"},
+    {Family::paddle_clas, "PaddleClas", kRgb, kImageNetMean, kImageNetScale, kCrop, 0, kCentered,
+     "PaddlePaddle/PaddleClas: deploy/configs/inference_cls.yaml (resize_short, size)", false,
+     224.0f / 256},
 };
 
 constexpr bool are_in_order() {
@@ -230,8 +266,77 @@ std::span<const Convention> conventions() { return kConventions; }
 
 PictureDefaults picture_of(Family family) {
   const Convention& row = kConventions[static_cast<size_t>(family)];
-  return {row.name,  row.resize,         row.pad_value,      row.centered,
-          row.color, shortest(row.mean), shortest(row.scale)};
+  return {row.name,           row.resize,          row.pad_value, row.centered, row.color,
+          shortest(row.mean), shortest(row.scale), row.task,      row.share};
+}
+
+Overlaps overlaps_of(Family family) {
+  switch (family) {
+    case Family::yolo:
+    case Family::yolov6:
+    case Family::yolo_apart:
+    case Family::yolov5:
+    case Family::darknet:
+    case Family::yolov2:
+    case Family::yolox:
+    case Family::nanodet:
+    case Family::nanodet_plus:
+    case Family::pp_yoloe:
+    case Family::torchvision_fcos:
+    case Family::torchvision_retinanet:
+    case Family::fcos:
+    case Family::retinanet:
+    case Family::keras_retinanet:
+    case Family::efficientdet:
+    case Family::tensorflow_ssd:
+    case Family::ssd300:
+    case Family::detectnet:
+    case Family::deepstream_yolo:
+    case Family::aizoo:
+    case Family::fastestdet:
+    case Family::yolo_fastest_v2:
+    case Family::dbface:
+    case Family::scrfd:
+    case Family::retinaface:
+    case Family::insightface_retinaface:
+    case Family::ultraface:
+    case Family::yunet:
+    case Family::yunet_rows:
+    case Family::centerface:
+    case Family::blazeface:
+    case Family::palms:
+      return Overlaps::element;
+    case Family::yolo_nas:
+    case Family::yolo_nas_pose:
+    case Family::yolov7_rows:
+    case Family::end_to_end:
+    case Family::keras_yolo:
+    case Family::paddle_detection:
+    case Family::torchvision:
+    case Family::tensorflow:
+    case Family::tensorflow_lite:
+    case Family::suppressed:
+      return Overlaps::network;
+    default:
+      return Overlaps::nobody;
+  }
+}
+
+Background background_of(Family family) {
+  switch (family) {
+    case Family::tensorflow_ssd:
+    case Family::ssd300:
+    case Family::retinaface:
+    case Family::insightface_retinaface:
+    case Family::ultraface:
+    case Family::yunet_rows:
+    case Family::mtcnn:
+      return Background::first;
+    case Family::detr:
+      return Background::last;
+    default:
+      return Background::none;
+  }
 }
 
 }  // namespace clinfer

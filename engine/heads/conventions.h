@@ -23,6 +23,7 @@ enum class Family {
   keras_yolo,
   yolox,
   nanodet,
+  nanodet_plus,
   pp_yoloe,
   paddle_detection,
   detr,
@@ -53,6 +54,7 @@ enum class Family {
   fsa_net,
   anomalib,
   lanes,
+  lane_curves,
   scrfd,
   retinaface,
   insightface_retinaface,
@@ -64,6 +66,7 @@ enum class Family {
   blazeface,
   palms,
   facemesh,
+  pfld,
   facemesh_irises,
   irises,
   hands,
@@ -76,11 +79,15 @@ enum class Family {
   openpose,
   depth,
   saliency,
+  selfie,
   segmentation,
   tensorflow_segmentation,
   text_detection,
   text_recognition,
   plates,
+  lprnet,
+  text_direction,
+  paddle_clas,
 };
 
 // Mean and scale are of pixels 0..255, in the order of `color`.
@@ -95,11 +102,22 @@ struct Convention {
   float pad_value;
   bool centered;
   const char* source;  // repository and file of the authors' code
+  bool task = false;   // what is usual for a task, not how one project's networks take pictures
+  float share = 1;     // of the picture's middle that is taken, where it is cropped
 };
 
 // In the order of Family.
 std::span<const Convention> conventions();
 
 PictureDefaults picture_of(Family family);
+
+// The remover of boxes that overlap a better one: the element, the network itself, or nobody, as each row
+// is an object or there are no boxes.
+enum class Overlaps { element, network, nobody };
+Overlaps overlaps_of(Family family);
+
+// The class that means that there is nothing, among a family's class scores.
+enum class Background { none, first, last };
+Background background_of(Family family);
 
 }  // namespace clinfer

@@ -178,25 +178,27 @@ const char* name_of(Fit fit);
 // How a family's networks take pictures, for where nothing else says. Mean and scale as in
 // FrameTransform.
 struct PictureDefaults {
-  std::string family;  // for messages
+  std::string family;                                      // for messages
   std::optional<ResizeMode> resize = ResizeMode::stretch;  // nullopt: they take any size
   float pad_value = 0;
   bool centered = true;
   ColorOrder color = ColorOrder::rgb;
   std::vector<float> mean{0}, scale{1};
+  bool task = false;  // what is usual for a task, not one project's way
+  float share = 1;    // of the picture's middle, where it is cropped
 };
 
 struct Match {
   Fit fit = Fit::no;
-  std::string reason;  // why, or why not
-  Decode decode;       // set unless fit is no
+  std::string reason;      // why, or why not
+  Decode decode;           // set unless fit is no
   std::string doubt = {};  // what speaks against the reading, or that nothing speaks for it
   std::optional<PictureDefaults> picture = {};
   // Assumptions that no file states, one line each with how to set it.
   std::vector<std::string> assumptions = {};
-  size_t classes = 0;         // number of classes in the outputs; 0: they do not say
-  bool from_one = false;      // label_id counts from 1
-  bool background = false;    // one of the classes may mean that there is nothing
+  size_t classes = 0;       // number of classes in the outputs; 0: they do not say
+  bool from_one = false;    // label_id counts from 1
+  bool background = false;  // one of the classes may mean that there is nothing
   // Names of the classes where no labels are known, as the family has just these ("face").
   std::vector<std::string> class_names = {};
   bool lacks_labels = false;  // it would fit with the labels that `reason` asks for
@@ -237,10 +239,10 @@ struct HeadChoice {
   Fit fit = Fit::no;
   std::optional<PictureDefaults> picture = {};
   std::vector<std::string> warnings = {};  // what was guessed, each with how to set it; for users
-  bool attach_tensors = false;           // it is a guess: the raw tensors belong beside its results
-  int first_label = 0;  // the class number that the first label names
+  bool attach_tensors = false;  // it is a guess: the raw tensors belong beside its results
+  int first_label = 0;          // the class number that the first label names
   std::vector<std::string> class_names = {};  // where no labels are known
-  std::vector<HeadFit> considered = {};  // every head that was asked, in the order of the list
+  std::vector<HeadFit> considered = {};       // every head that was asked, in the order of the list
 };
 
 // post_process: a head's name, "none" (raw tensors) or "auto": the evidence of model_info, names,

@@ -155,12 +155,14 @@ Match match_nanodet(const ModelFacts& facts) {
       decode_nanodet(levels, squashed, suppression, outputs, settings, results);
     };
     match.fit = Fit::certain;
+    if (levels.size() > 3) match.picture = picture_of(Family::paddle_detection);  // PicoDet's
     match.reason =
         "scores and distance distributions at " + std::to_string(levels.size()) + " levels";
     match.classes = levels[0].classes;
     return match;
   }
   // NanoDet-Plus: one output, classes then distances, reference points at the cells' corners.
+  match.picture = picture_of(Family::nanodet_plus);
   const auto table = facts.outputs.size() == 1 ? table_of(facts.outputs[0]) : std::nullopt;
   const auto grids = table && table->columns > 32
                          ? grid_levels(facts, static_cast<int64_t>(table->rows), 1)

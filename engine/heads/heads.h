@@ -31,6 +31,7 @@ Match match_end_to_end_obb(const ModelFacts& facts);
 Match match_class_first(const ModelFacts& facts);
 Match match_yolov7_rows(const ModelFacts& facts);
 Match match_nas_rows(const ModelFacts& facts);
+Match match_named_rows(const ModelFacts& facts);
 Match match_yolov5(const ModelFacts& facts);
 Match match_yolox(const ModelFacts& facts);
 Match match_yolov3(const ModelFacts& facts);

@@ -137,6 +137,7 @@ Match match_landmarks(const ModelFacts& facts) {
   match.fit = named ? Fit::certain : Fit::against;
   match.reason = std::to_string(points) + " points as x, y";
   if (!named) match.doubt = "which nothing says (a name with \"landmark\")";
+  if (is_called(facts, output, {"pfld"})) match.picture = picture_of(Family::pfld);
   match.decode = [facts, index = *found, points, unit = Decided()](std::span<const Tensor> outputs,
                                                                    const DecodeSettings& settings,
                                                                    Results& results) {
@@ -195,6 +196,13 @@ Match match_mtcnn(const ModelFacts& facts) {
   };
   match.picture = picture_of(Family::mtcnn);
   match.class_names = {"face"};
+  if (facts.channels_last) {
+    match.unsure = true;
+    match.assumptions.push_back(
+        "MTCNN's networks of TensorFlow and Keras take pictures whose rows and columns are "
+        "exchanged, which this one gets as they are; raw tensors are attached beside; take a file "
+        "with the channels first, as PyTorch exports it");
+  }
   return match;
 }
 

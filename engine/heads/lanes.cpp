@@ -1,6 +1,8 @@
-// Lanes of a road as Ultra-Fast-Lane-Detection has them: for each of some rows and lanes, scores of places
-// across the picture, the last of which means that the lane does not cross the row. Z. Qin and others,
-// "Ultra Fast Structure-aware Deep Lane Detection", 2020. A lane is an object whose points are its line.
+// Lanes of a road. Ultra-Fast-Lane-Detection has, for each of some rows and lanes, scores of places
+// across the picture, the last of which means that the lane does not cross the row (Z. Qin and others,
+// "Ultra Fast Structure-aware Deep Lane Detection", 2020). LSTR has the coefficients of curves (R. Liu and
+// others, "End-to-end Lane Shape Prediction with Transformers", 2021). A lane is an object whose points
+// are its line.
 #include <algorithm>
 
 #include "engine/heads/common.h"
@@ -17,6 +19,7 @@ struct LaneForm {
   const char* data;
 };
 constexpr float kStatedHeight = 288;
+constexpr size_t kFewestPoints = 3;  // of a line
 constexpr LaneForm kForms[] = {{100, 56, 64, 4, "TuSimple"}, {200, 18, 121, 9.765f, "CULane"}};
 
 struct LaneHead {
@@ -26,7 +29,6 @@ struct LaneHead {
 
   void operator()(std::span<const Tensor> outputs, const DecodeSettings& settings,
                   Results& results) const {
-    constexpr size_t kFewestPoints = 3;
     const auto places = static_cast<size_t>(form.places), rows = static_cast<size_t>(form.rows);
     const Floats values(output_of(outputs, 0, (places + 1) * rows * lanes));
     const float width = static_cast<float>(facts.width), height = static_cast<float>(facts.height);
@@ -69,10 +71,78 @@ struct LaneHead {
   }
 };
 
+// Logits of "no lane" and "lane", and for each query the rows between which the lane runs and six
+// coefficients of its curve, all in shares of the picture.
+struct CurveHead {
+  static constexpr size_t kNumbers = 8, kPoints = 50;
+  ModelFacts facts;
+  size_t logits = 0, curves = 0, queries = 0;  // outputs; how many lanes there may be
+
+  void operator()(std::span<const Tensor> outputs, const DecodeSettings& settings,
+                  Results& results) const {
+    const Floats scores(output_of(outputs, logits, queries * 2));
+    const Floats numbers(output_of(outputs, curves, queries * kNumbers));
+    const float width = static_cast<float>(facts.width), height = static_cast<float>(facts.height);
+    for (size_t query = 0; query < queries; ++query) {
+      const float sure = sigmoid(scores[2 * query + 1] - scores[2 * query]);
+      if (!(sure >= settings.threshold)) continue;
+      const auto c = [&](size_t k) { return numbers[query * kNumbers + k]; };
+      Detection line;
+      line.x_min = width, line.y_min = height;
+      for (size_t i = 0; i < kPoints; ++i) {
+        const float y = c(0) + (c(1) - c(0)) * static_cast<float>(i) / (kPoints - 1);
+        const float from = y - c(3);  // the horizon, where lanes meet
+        const float x = c(2) / (from * from) + c(4) / from + c(5) + c(6) * y - c(7);
+        if (!(x >= 0 && x <= 1 && y >= 0 && y <= 1)) continue;
+        const Point point{x * width, y * height};
+        line.landmarks.push_back(point);
+        line.x_min = std::min(line.x_min, point.x), line.x_max = std::max(line.x_max, point.x);
+        line.y_min = std::min(line.y_min, point.y), line.y_max = std::max(line.y_max, point.y);
+      }
+      if (line.landmarks.size() < kFewestPoints) continue;
+      line.confidence = sure;
+      line.x_max = std::max(line.x_max, line.x_min + 1);  // a line straight up
+      line.y_max = std::max(line.y_max, line.y_min + 1);
+      line.label = "lane";
+      line.skeleton = Skeleton::other;
+      results.detections.push_back(std::move(line));
+    }
+    std::stable_sort(
+        results.detections.begin(), results.detections.end(),
+        [](const Detection& a, const Detection& b) { return a.confidence > b.confidence; });
+  }
+};
+
+// LSTR's outputs by their names; its exports also give those of the decoder's first layers and weights.
+Match match_curves(const ModelFacts& facts) {
+  std::optional<size_t> logits, curves;
+  for (size_t i = 0; i < facts.outputs.size(); ++i) {
+    const auto table = table_of(facts.outputs[i]);
+    if (!table) continue;
+    if (table->columns == 2 && !logits && name_has(facts.outputs[i], {"logit"})) logits = i;
+    if (table->columns == CurveHead::kNumbers && !curves && name_has(facts.outputs[i], {"curve"}))
+      curves = i;
+  }
+  if (!logits || !curves ||
+      table_of(facts.outputs[*logits])->rows != table_of(facts.outputs[*curves])->rows)
+    return {};
+  Match match;
+  match.fit = Fit::certain;
+  const size_t queries = table_of(facts.outputs[*curves])->rows;
+  match.reason = "curves of up to " + std::to_string(queries) + " lanes";
+  match.decode = CurveHead{facts, *logits, *curves, queries};
+  match.picture = picture_of(Family::lane_curves);
+  match.class_names = {"lane"};
+  return match;
+}
+
 }  // namespace
 
 Match match_lanes(const ModelFacts& facts) {
-  const char* needs = "needs scores of places [1,101,56,lanes] or [1,201,18,lanes]";
+  if (Match curves = match_curves(facts); curves.fit != Fit::no) return curves;
+  const char* needs =
+      "needs scores of places [1,101,56,lanes] or [1,201,18,lanes], or pred_logits [1,N,2] and "
+      "pred_curves [1,N,8]";
   if (facts.outputs.size() != 1 || !is_float_output(facts.outputs[0])) return {Fit::no, needs, {}};
   const Shape shape = squeeze_front(facts.outputs[0].shape);
   for (const LaneForm& form : kForms) {

@@ -117,7 +117,7 @@ std::optional<MapKind> named_kind(const ModelFacts& facts, const OutputFacts& ou
       {MapKind::anomaly, {"anomaly", "patchcore", "padim", "efficientad", "stfpm", "fastflow"}},
       {MapKind::saliency,
        {"saliency", "matte", "matting", "alpha", "pha", "alphas", "modnet", "rvm", "rembg", "isnet",
-        "birefnet", "unet", "portrait", "foreground"}}};
+        "birefnet", "unet", "portrait", "foreground", "selfie", "segment"}}};
   for (const PlainKind& kind : kKinds)
     if (is_called(facts, output, kind.words)) return kind.kind;
   for (const char* word : {"u2net", "u2netp", "u2-net"})
@@ -184,7 +184,9 @@ Match match_plain(const ModelFacts& facts, MapKind kind, const char* what) {
                                                          const DecodeSettings&, Results& results) {
     decode_plain(facts, layout, kind, squash, outputs, results);
   };
-  match.picture = picture_of(kind == MapKind::depth ? Family::depth : Family::saliency);
+  match.picture = picture_of(kind == MapKind::depth                 ? Family::depth
+                             : is_called(facts, output, {"selfie"}) ? Family::selfie
+                                                                    : Family::saliency);
   return match;
 }
 
@@ -249,7 +251,7 @@ Match match_segmentation(const ModelFacts& facts) {
                       others_agree(facts, *layout));
   if (stated || labelled || named)
     match.fit = Fit::certain;
-  else if (!others_agree(facts, *layout) ||
+  else if (!others_agree(facts, *layout) || (output.op == "Concat" && layout->channels > 2) ||
            is_called(facts, output, {"flow", "feature", "features", "embedding", "embeddings"}))
     match.fit = Fit::against;
   else if (picture)
@@ -260,7 +262,8 @@ Match match_segmentation(const ModelFacts& facts) {
     match.fit =
         whole || output.op == "SoftMax" || output.op == "Softmax" ? Fit::likely : Fit::possible;
   if (match.fit == Fit::against)
-    match.reason += picture ? "; three numbers for each pixel are a picture, too"
+    match.reason += picture ? "; three numbers for each pixel are a picture, too, of which "
+                              "clinferfilter makes video"
                             : "; names or other outputs speak of something else";
   match.decode = [facts, layout = *layout, by_score = scores.has_value()](
                      std::span<const Tensor> outputs, const DecodeSettings&, Results& results) {
@@ -273,8 +276,8 @@ Match match_segmentation(const ModelFacts& facts) {
       results.contradiction = "values of a map of class numbers are no whole numbers from 0";
     results.maps.push_back(std::move(map));
   };
-  match.picture = picture_of(facts.channels_last ? Family::tensorflow_segmentation
-                                                 : Family::segmentation);
+  match.picture =
+      picture_of(facts.channels_last ? Family::tensorflow_segmentation : Family::segmentation);
   return match;
 }
 

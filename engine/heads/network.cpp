@@ -8,6 +8,7 @@
 
 #include "engine/heads/beside.h"
 #include "engine/heads/common.h"
+#include "engine/heads/conventions.h"
 #include "engine/heads/heads.h"
 #include "engine/heads/labels.h"
 #include "engine/heads/picture.h"
@@ -158,6 +159,41 @@ bool has_foreign_dictionary(const Model& model, const ModelFacts& facts) {
   });
 }
 
+// The dictionary of a network that gives scores of characters in steps, where no labels are known: the one
+// file beside it that is called so and has as many lines as there are classes, with or without the blank
+// and the space that decoders add.
+void take_dictionary(Network& network) {
+  ModelFacts& facts = network.facts;
+  const auto table = facts.outputs.size() == 1 && facts.outputs[0].shape.size() == 3
+                         ? table_of(facts.outputs[0])
+                         : std::nullopt;
+  if (!facts.labels.empty() || !table || table->rows < 2) return;
+  std::string file;
+  std::vector<std::string> names;
+  for (const std::string& path : dictionaries_beside(network.model->path())) {
+    std::vector<std::string> lines;
+    try {
+      lines = read_labels(path);
+    } catch (const Error&) {
+      continue;  // it is another thing
+    }
+    if (lines.size() > table->columns || lines.size() + 3 < table->columns) continue;
+    if (!file.empty()) return;
+    file = path;
+    names = std::move(lines);
+  }
+  if (file.empty()) return;
+  const std::string name = std::filesystem::path(file).filename().string();
+  network.warnings.push_back(
+      "the dictionary " + name +
+      " is taken, which alone beside the model has as many characters as the outputs (" +
+      std::to_string(names.size()) + " of " + std::to_string(table->columns) +
+      " classes); set labels-file where it is another");
+  network.origins.push_back({"labels", std::to_string(names.size()) + " names", name});
+  facts.own_labels = false;
+  facts.labels = network.labels = std::move(names);
+}
+
 // The gallery, if there is one, must be of vectors that the model gives.
 std::shared_ptr<const Gallery> read_gallery(const ModelOptions& options, const ModelFacts& facts,
                                             const HeadChoice& head) {
@@ -262,7 +298,11 @@ Network describe_network(std::shared_ptr<const Model> model, const ModelOptions&
       size != stated.info.end() && options.reshape.empty() &&
       size->second == std::to_string(image.width) + "x" + std::to_string(image.height))
     network.origins.push_back({"picture size", size->second, stated.source_of("picture_size")});
-  if (has_foreign_dictionary(m, facts)) {
+  // A name for each class of a vector is no dictionary, although such metadata may be called so.
+  if (m.rt_info().count("metadata_props/character") != 0 && facts.outputs.size() == 1 &&
+      vector_size(facts.outputs[0].shape) == facts.labels.size()) {
+    facts.model_info.erase("model_type");
+  } else if (has_foreign_dictionary(m, facts)) {
     facts.model_info.erase("model_type");
     facts.labels.clear();
     network.labels.clear();
@@ -271,6 +311,7 @@ Network describe_network(std::shared_ptr<const Model> model, const ModelOptions&
   for (const char* key : {"model_type", "task"})
     if (const auto found = stated.info.find(key); found != stated.info.end())
       network.origins.push_back({key, found->second, stated.source_of(key)});
+  take_dictionary(network);
   network.head = choose_head(facts, options.post_process, parse_labels(options.outputs));
   if (network.labels.empty() && !network.head.class_names.empty()) {
     network.labels = network.head.class_names;
@@ -334,7 +375,30 @@ std::string size_beside(const std::string& file) {
   return found == beside.info.end() ? std::string() : found->second;
 }
 
+// PP-OCR's classifier of lines that are upside down, whose files leave its size open.
+constexpr const char* kLinesOfDirections = "192x48";
+
+bool tells_directions(const ModelOptions& options) {
+  try {
+    InputShapes shapes;
+    shapes.add(kLinesOfDirections);
+    const auto model = Model::read(model_file(options.model), shapes, options.config_file);
+    const Network network = describe_network(model, options);
+    return network.head.picture &&
+           network.head.picture->family == picture_of(Family::text_direction).family;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 }  // namespace
+
+std::string size_for_open(const ModelOptions& options) {
+  if (!options.reshape.empty()) return {};
+  if (const std::string size = size_beside(model_file(options.model)); !size.empty()) return size;
+  if (tells_directions(options)) return kLinesOfDirections;
+  return leaves_size_open(options) ? "640x640" : "";
+}
 
 std::shared_ptr<const Model> read_model(const ModelOptions& options) {
   if (options.model.empty())
@@ -344,8 +408,10 @@ std::shared_ptr<const Model> read_model(const ModelOptions& options) {
   try {
     return Model::with_picture(Model::read(file, shapes, options.config_file));
   } catch (const Error&) {
-    // A model that leaves its size open is read with the one that a file beside it states.
-    const std::string size = shapes.empty() ? size_beside(file) : std::string();
+    // A model that leaves its size open is read with the one that a file beside it states, or that all
+    // networks of its kind have.
+    std::string size = shapes.empty() ? size_beside(file) : std::string();
+    if (size.empty() && shapes.empty() && tells_directions(options)) size = kLinesOfDirections;
     if (size.empty()) throw;
     try {
       shapes.add(size);
@@ -353,6 +419,20 @@ std::shared_ptr<const Model> read_model(const ModelOptions& options) {
     } catch (const Error&) {
     }
     throw;
+  }
+}
+
+bool states_example_size(const std::shared_ptr<const Model>& model, const ModelOptions& options) {
+  constexpr int kLargestExample = 64;
+  if (!options.reshape.empty()) return false;
+  try {
+    const Network network = describe_network(model, options);
+    const std::string& head = network.head.name;
+    return std::max(network.width, network.height) <= kLargestExample &&
+           (head == "centerface" || head == "dbface" || head == "yunet" || head == "scrfd" ||
+            head == "retinaface");
+  } catch (const Error&) {
+    return false;
   }
 }
 

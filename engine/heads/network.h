@@ -84,6 +84,14 @@ std::shared_ptr<const Model> read_model(const ModelOptions& options);
 // pictures of any size, so that the frame's own size serves. Reads the model.
 bool leaves_size_open(const ModelOptions& options);
 
+// Whether the size that the file states is the example that its exporter was given: too small to find
+// anything in, for a detector of faces that takes pictures of any size.
+bool states_example_size(const std::shared_ptr<const Model>& model, const ModelOptions& options);
+
+// The size in which to look at such a model without a frame: what a file beside it states, else 640x640;
+// "" where it wants a size of its own. Reads the model.
+std::string size_for_open(const ModelOptions& options);
+
 // As describe_network() above, for a model in memory.
 Network describe_network(std::shared_ptr<const Model> model, const ModelOptions& options);
 

@@ -107,7 +107,8 @@ class Picture {
     if (!all) text += " (" + joined(what, ", ") + ")";
     text += "; " + joined(of_family.empty() ? usual : of_family, ", ") + " is assumed";
     if (!of_family.empty()) {
-      text += ", as " + family_->family + " takes them";
+      text += family_->task ? ", as is usual for " + family_->family
+                            : ", as " + family_->family + " takes them";
       if (!usual.empty()) text += ", and " + joined(usual, ", ");
     }
     return text + "; set " + joined(properties, " and ") + " where it is otherwise";
@@ -159,9 +160,12 @@ class Picture {
       if (of_family) {
         source = family_source();
         transform.resize = *family_->resize;
+        resize_of_family_ = true;
       }
       doubts_.push_back({"the resize",
-                         transform.resize == ResizeMode::letterbox ? "letterboxed" : "stretched",
+                         transform.resize == ResizeMode::letterbox ? "letterboxed"
+                         : transform.resize == ResizeMode::crop    ? "cropped"
+                                                                   : "stretched",
                          {"resize-mode"},
                          of_family});
     }
@@ -193,9 +197,16 @@ class Picture {
                       facts_.source_of("crop_share") == facts_.source_of("resize_type");
     const bool of_file = !stated.empty() && stated[0] > 0 && stated[0] <= 1 && fits;
     const bool chosen = options_.crop_share > 0;
-    const float share = chosen ? static_cast<float>(options_.crop_share) : of_file ? stated[0] : 1;
-    if (chosen || of_file)
-      note("crop-share", text_of({share}), chosen ? "property" : facts_.source_of("crop_share"));
+    const bool of_family = resize_of_family_ && family_->share < 1;
+    const float share = chosen      ? static_cast<float>(options_.crop_share)
+                        : of_file   ? stated[0]
+                        : of_family ? family_->share
+                                    : 1;
+    if (chosen || of_file || of_family)
+      note("crop-share", text_of({share}),
+           chosen    ? "property"
+           : of_file ? facts_.source_of("crop_share")
+                     : family_source());
     return share;
   }
 
@@ -339,6 +350,7 @@ class Picture {
   const std::optional<PictureDefaults> family_;
   std::vector<Doubt> doubts_;
   bool embedded_ = false;
+  bool resize_of_family_ = false;
   bool takes_floats_ = true;      // an input of integers takes pixels as they are
   std::string colors_of_planes_;  // "": the graph does not begin with a conversion of planes
 };

@@ -41,8 +41,25 @@ const std::vector<PriorLevel> kRetinaFace = {{8, {16, 32}}, {16, {64, 128}}, {32
 const std::vector<PriorLevel> kUltraFace = {
     {8, {10, 16, 24}}, {16, {32, 48}}, {32, {64, 96}}, {64, {128, 192, 256}}};
 
+// Those of YuNet's first form, whose maps are halved by rounding down.
+std::vector<Prior> yunet_priors(const ModelFacts& facts) {
+  std::vector<Prior> priors;
+  int columns = (facts.width + 1) / 2 / 2, rows = (facts.height + 1) / 2 / 2;
+  for (const PriorLevel& level : kUltraFace) {
+    columns /= 2, rows /= 2;
+    const auto step = static_cast<float>(level.stride);
+    for (int y = 0; y < rows; ++y)
+      for (int x = 0; x < columns; ++x)
+        for (const float size : level.sizes)
+          priors.push_back({(static_cast<float>(x) + 0.5f) * step,
+                            (static_cast<float>(y) + 0.5f) * step, size, size});
+  }
+  return priors;
+}
+
 // The priors of a face network with so many rows; empty: none known.
 std::vector<Prior> face_priors(const ModelFacts& facts, size_t rows) {
+  if (std::vector<Prior> priors = yunet_priors(facts); priors.size() == rows) return priors;
   for (const auto* levels : {&kRetinaFace, &kUltraFace}) {
     std::vector<Prior> priors = square_priors(facts, *levels);
     if (priors.size() == rows) return priors;
@@ -88,13 +105,14 @@ struct FaceHead {
   ModelFacts facts;
   FaceOutputs parts;
   std::vector<Prior> priors;
-  int label = 0;
+  int first_label = 0;  // of the first class behind the background
+  size_t classes = 2;   // with the background
 
   void operator()(std::span<const Tensor> outputs, const DecodeSettings& settings,
                   Results& results) const {
     const size_t n = priors.size(), width = parts.joined ? 14 : 4;
     const Floats boxes(output_of(outputs, *parts.boxes, n * width));
-    const Floats scores(output_of(outputs, *parts.scores, n * 2));
+    const Floats scores(output_of(outputs, *parts.scores, n * classes));
     std::optional<Floats> points, overlaps;
     const size_t numbers = 2 * parts.point_count;
     if (parts.points) points.emplace(output_of(outputs, *parts.points, n * numbers));
@@ -102,14 +120,18 @@ struct FaceHead {
     Candidates candidates(settings);
     std::vector<float> buffer;
     for (size_t i = 0; i < n; ++i) {
-      const float p = scores[2 * i + 1];
+      size_t best = 1;
+      for (size_t k = 2; k < classes; ++k)
+        if (scores[classes * i + k] > scores[classes * i + best]) best = k;
+      const float p = scores[classes * i + best];
       candidates.expect_probability(p);
       const float score =
           overlaps ? std::sqrt(std::clamp(p, 0.0f, 1.0f) * std::clamp((*overlaps)[i], 0.0f, 1.0f))
                    : p;
       if (!(score >= settings.threshold)) continue;
       const Prior box = ssd_decoded(priors[i], boxes.run(i * width, 4, buffer));
-      candidates.add_centered(box.x, box.y, box.width, box.height, score, label, i);
+      candidates.add_centered(box.x, box.y, box.width, box.height, score,
+                              first_label + static_cast<double>(best - 1), i);
     }
     finish(settings, suppression_of(facts), candidates, results,
            [&](const Candidate& kept, Detection& detection) {
@@ -355,7 +377,7 @@ Match match_retinaface(const ModelFacts& facts) {
   const FaceOutputs parts = find_face_outputs(facts);
   if (!parts.boxes || !parts.scores || !(parts.points || parts.joined))
     return {Fit::no, "needs boxes [1,N,4], scores [1,N,2] and points [1,N,2K]", {}};
-  FaceHead head{facts, parts, face_priors(facts, parts.rows), 0};
+  FaceHead head{facts, parts, face_priors(facts, parts.rows), 0, 2};
   if (head.priors.empty())
     return {Fit::no, "N is not that of known priors at strides 8, 16, 32 (, 64)", {}};
   Match match;
@@ -370,15 +392,26 @@ Match match_retinaface(const ModelFacts& facts) {
 }
 
 Match match_ultraface(const ModelFacts& facts) {
-  const FaceOutputs parts = find_face_outputs(facts);
-  if (!parts.boxes || !parts.scores || parts.points || parts.overlaps || parts.joined)
-    return {Fit::no, "needs boxes [1,N,4] and scores [1,N,2]", {}};
+  // Besides faces there may be classes of them, as those with masks.
+  FaceOutputs parts;
+  size_t classes = 0;
+  for (size_t i = 0; i < facts.outputs.size(); ++i) {
+    const auto table = table_of(facts.outputs[i]);
+    if (!table || facts.outputs.size() != 2) continue;
+    parts.rows = table->rows;
+    const bool boxes = table->columns == 4 && !name_has(facts.outputs[i], {"score", "conf"});
+    (boxes ? parts.boxes : parts.scores) = i;
+    if (!boxes) classes = table->columns;
+  }
+  if (!parts.boxes || !parts.scores || classes < 2 || classes > 16 ||
+      table_of(facts.outputs[*parts.boxes])->rows != table_of(facts.outputs[*parts.scores])->rows)
+    return {Fit::no, "needs boxes [1,N,4] and scores [1,N,C] of two classes or more", {}};
   std::vector<Prior> priors = square_priors(facts, kUltraFace);
   if (priors.size() != parts.rows) return {Fit::no, "N is not that of UltraFace's priors", {}};
   // The published file has its last step inside: corners as shares. Corners are in order there,
   // while offsets have either sign.
   Match pair = match_boxes_scores(facts);
-  FaceHead raw{facts, parts, std::move(priors), 1};
+  FaceHead raw{facts, parts, std::move(priors), 1, classes};
   Match match;
   match.decode = [raw, pair, form = Decided()](std::span<const Tensor> outputs,
                                                const DecodeSettings& settings, Results& results) {
@@ -393,7 +426,7 @@ Match match_ultraface(const ModelFacts& facts) {
       raw(outputs, settings, results);
   };
   match.reason = "boxes and face scores of " + std::to_string(parts.rows) + " priors";
-  match.class_names = {"background", "face"};
+  if (classes == 2) match.class_names = {"background", "face"};
   match.fit = Fit::certain;
   match.picture = picture_of(Family::ultraface);
   return match;

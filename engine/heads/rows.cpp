@@ -34,6 +34,7 @@ std::optional<RowsOutput> find_rows(const ModelFacts& facts, size_t columns,
     }
     const auto table = table_of(output);
     if (!table || found || table->rows < 2) return std::nullopt;  // [1,C] are classes
+    if (lists_columns(output, table->columns)) return std::nullopt;
     if (columns != 0 ? table->columns != columns : table->columns < 6) return std::nullopt;
     found = RowsOutput{i, table->rows, table->columns, {}};
   }
@@ -334,16 +335,6 @@ Match match_rows(const ModelFacts& facts, RowTask task) {
   const bool kept = task == RowTask::detect && (n == 100 || n == 300);
   if (cells && match.fit == Fit::certain) match.fit = kept ? Fit::likely : Fit::possible;
   return match;
-}
-
-bool from_paddle(const ModelFacts& facts, const OutputFacts& output) {
-  const auto fed = [&](const char* name) {
-    return std::find(facts.input_names.begin(), facts.input_names.end(), name) !=
-           facts.input_names.end();
-  };
-  return fed("scale_factor") || fed("im_shape") ||
-         name_has(output, {"multiclass_nms", "tmp_", "save_infer_model", "fetch_name"}) ||
-         lower(info(facts, "model_type")) == "paddle";
 }
 
 Match match_sevens(const ModelFacts& facts, bool class_first) {

@@ -42,8 +42,12 @@ std::optional<Dictionary> dictionary_for(const std::vector<std::string>& labels,
         dictionary.characters[place].clear();
         return dictionary;
       }
-  // PP-OCR: the blank first, then the dictionary, and a space where it was trained with spaces.
-  if (labels.empty() || labels.size() >= classes || labels.size() + 2 < classes) return {};
+  // PP-OCR: the blank first, then the dictionary, and a space where it was trained with spaces. The last
+  // line of some of its dictionaries is a space, too, which editors take away.
+  const bool lost_space =
+      !labels.empty() && labels.size() + 3 == classes && dictionary.characters.back() != " ";
+  if (labels.empty() || labels.size() >= classes || (labels.size() + 2 < classes && !lost_space))
+    return {};
   dictionary.characters.insert(dictionary.characters.begin(), "");
   dictionary.characters.resize(classes, " ");
   dictionary.assumed = labels.size() + 1 == classes;
@@ -181,7 +185,9 @@ Match match_scores(const ModelFacts& facts) {
              characters ? static_cast<float>(sure / static_cast<double>(characters)) : 0, settings,
              results);
   };
-  match.picture = picture_of(Family::text_recognition);
+  // LPRNet takes pictures of 94x24, and gives scores of its 68 characters without a batch axis.
+  const bool lprnet = facts.width == 94 && facts.height == 24;
+  match.picture = picture_of(lprnet ? Family::lprnet : Family::text_recognition);
   return match;
 }
 

@@ -230,7 +230,8 @@ std::optional<bool> suppresses(const ModelFacts& facts, const Triple& triple, Or
   if (origin != Origin::other || triple.count || triple.masks || triple.points) return true;
   if (name_has(facts.outputs[triple.boxes], {"nms"})) return true;
   const auto rows = static_cast<int64_t>(triple.rows);
-  if (grid_levels(facts, rows, 1) || grid_levels(facts, rows, 3)) return false;
+  for (const int per_cell : {1, 2, 3})
+    if (grid_levels(facts, rows, per_cell)) return false;
   for (const std::string& input : facts.input_names)
     if (input.find("orig") != std::string::npos && input.find("size") != std::string::npos)
       return true;

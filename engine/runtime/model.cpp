@@ -262,12 +262,26 @@ std::shared_ptr<const Model> Model::with_picture(const std::shared_ptr<const Mod
   return other;
 }
 
+// The operation that computes an output's values, behind those that only arrange them anew: converters
+// put these between a network's Sigmoid or Softmax and its output.
+static const Node& producer_of(const Node& result) {
+  const Node* node = result.inputs[0].node;
+  const Node* at = node;
+  while (at->type == "Reshape" || at->type == "Transpose" || at->type == "Squeeze" ||
+         at->type == "Unsqueeze" || at->type == "Convert")
+    at = at->inputs[0].node;
+  return at->type == "Sigmoid" || at->type == "Softmax" || at->type == "SoftMax" ||
+                 at->type == "Concat"
+             ? *at
+             : *node;
+}
+
 const std::string& ReadModel::output_op(size_t i) const {
-  return graph_->results.at(i)->inputs[0].node->type;
+  return producer_of(*graph_->results.at(i)).type;
 }
 
 const std::map<std::string, std::string>& ReadModel::output_op_attributes(size_t i) const {
-  return graph_->results.at(i)->inputs[0].node->attributes.all();
+  return producer_of(*graph_->results.at(i)).attributes.all();
 }
 
 std::string title_of(const Model& model) {

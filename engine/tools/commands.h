@@ -31,6 +31,9 @@ OptionSpec config_option();
 Config read_config(const Arguments& arguments);
 // Every --reshape.
 InputShapes read_shapes(const Arguments& arguments);
+// The size for a model that cannot be read as it leaves its picture's open, which is said on standard
+// error; "" where there is none, or a --reshape.
+std::string size_for_open(const Arguments& arguments);
 // Says on standard error what the reader chose where the file leaves it open.
 void say_notes(const Model& model);
 // The first positional argument, a file or a folder that holds one, with these shapes. Says its

@@ -177,9 +177,20 @@ void show_images(const std::vector<std::string>& images, const ModelOptions& opt
   }
 }
 
+// A model that leaves its size open is described in one that serves.
+Network describe(ModelOptions options, const Arguments& arguments) {
+  try {
+    return describe_network(options);
+  } catch (const Error&) {
+    options.reshape = size_for_open(arguments);
+    if (options.reshape.empty()) throw;
+    return describe_network(options);
+  }
+}
+
 void run_heads(const Arguments& arguments) {
   const ModelOptions options = options_of(arguments);
-  const Network network = describe_network(options);
+  const Network network = describe(options, arguments);
   say_notes(*network.model);
   std::cout << explain(network) << std::flush;
   if (const auto images = arguments.all("--image"); !images.empty())

@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "engine/heads/beside.h"
+#include "engine/heads/network.h"
 #include "engine/runtime/left_work.h"
 #include "engine/runtime/options.h"
 #include "engine/tools/commands.h"
@@ -63,9 +64,32 @@ void say_notes(const Model& model) {
                  message_line(note).c_str());
 }
 
+std::string size_for_open(const Arguments& arguments) {
+  ModelOptions options;
+  options.model = arguments.positional(0);
+  options.config_file = read_config(arguments).config_file;
+  std::string size = arguments.all("--reshape").empty() ? size_for_open(options) : "";
+  if (!size.empty())
+    std::fprintf(stderr,
+                 "clinfer: %s: the model leaves the size of its picture open; it is taken as %s "
+                 "(elements take the frame's unless a file states it); --reshape WxH is another\n",
+                 message_line(options.model).c_str(), size.c_str());
+  return size;
+}
+
 std::shared_ptr<const Model> read_model(const Arguments& arguments) {
-  const auto model = Model::read(model_file(arguments.positional(0)), read_shapes(arguments),
-                                 read_config(arguments).config_file);
+  const std::string file = model_file(arguments.positional(0)),
+                    config = read_config(arguments).config_file;
+  InputShapes shapes = read_shapes(arguments);
+  std::shared_ptr<const Model> model;
+  try {
+    model = Model::read(file, shapes, config);
+  } catch (const Error&) {
+    const std::string size = size_for_open(arguments);
+    if (size.empty()) throw;
+    shapes.add(size);
+    model = Model::read(file, shapes, config);
+  }
   say_notes(*model);
   return model;
 }

@@ -79,22 +79,24 @@ Settings ElementModel::checked_settings() const {
 }
 
 // The settings for a model that is read, if its size does not follow the frame's. It does, too, where
-// the model leaves it open and nothing states it: reshape=frame is what is left then.
+// the model leaves it open and nothing states it, or states an example: reshape=frame is what is left then.
 Settings ElementModel::settings_with_model() {
   Settings current = checked_settings();
   if (follows_frame(current)) return current;
   if (model_ != nullptr && model_path_ == current.model && model_reshape_ == shape_wishes(current))
     return current;
+  const bool whole = current.inference_region == RegionChoice::full_frame &&
+                     current.regions.empty() && current.tiles.empty();
   try {
     model_ = read_model(current);
     model_path_ = current.model;
     model_reshape_ = shape_wishes(current);
+    if (!whole || !states_example_size(model_, current)) return current;
+    model_.reset();
   } catch (const Error&) {
-    const bool whole = current.inference_region == RegionChoice::full_frame &&
-                       current.regions.empty() && current.tiles.empty();
     if (!whole || !leaves_size_open(current)) throw;
-    current.reshape = kFollowsFrame;
   }
+  current.reshape = kFollowsFrame;
   return current;
 }
 
@@ -117,8 +119,9 @@ Settings ElementModel::read() {
     if (checked_settings().reshape.empty())
       GST_ELEMENT_WARNING(
           shared_.element, STREAM, FORMAT,
-          ("%s: the model leaves the size of its picture open, and nothing states it; it gets the "
-           "frame's, rounded up to multiples of 32; set reshape=WIDTHxHEIGHT where it is another",
+          ("%s: the model leaves the size of its picture open, or states an example of it; it gets "
+           "the frame's, rounded up to multiples of 32; set reshape=WIDTHxHEIGHT where it is "
+           "another",
            current.model.c_str()),
           (nullptr));
   } else {

@@ -388,6 +388,47 @@ TEST(Conventions, AreComplete) {
   }
   EXPECT_FALSE(picture_of(Family::scrfd).centered);
   EXPECT_EQ(picture_of(Family::yolox).resize, ResizeMode::letterbox);
+  EXPECT_EQ(picture_of(Family::nanodet).resize, ResizeMode::letterbox);
+  EXPECT_EQ(picture_of(Family::nanodet_plus).resize, ResizeMode::stretch);
+  EXPECT_EQ(picture_of(Family::fsa_net).color, ColorOrder::bgr);
+}
+
+// Heads treat a box and another one just beside it as the table says.
+TEST(Conventions, OverlapsAreRemovedByWhomTheTableSays) {
+  const auto boxes_of = [](ModelFacts facts, const std::vector<Tensor>& outputs) {
+    facts.width = facts.height = 64;
+    const HeadChoice head = choose_head(facts, "auto");
+    EXPECT_TRUE(head.picture) << head.reason;
+    Results results;
+    run_head(head, facts, outputs, {}, false, results);
+    return std::pair{head.picture ? head.picture->family : "", results.detections.size()};
+  };
+  const auto facts_of =
+      [](const std::vector<std::tuple<std::string, ElementType, Shape>>& outputs) {
+        ModelFacts facts;
+        for (const auto& [name, type, shape] : outputs)
+          facts.outputs.push_back({name, {}, type, shape, "Add", {}});
+        return facts;
+      };
+  const auto floats = [](Shape shape, std::vector<float> values) {
+    return Tensor::of<float>(ElementType::f32, std::move(shape), values);
+  };
+  const auto size_of = [](Family family) {
+    return overlaps_of(family) == Overlaps::element ? size_t{1} : size_t{2};
+  };
+  std::vector<float> cells(84 * 7, 0.01f), rows(6 * 30, 0);
+  for (const size_t row : {0, 1}) {
+    const auto at = static_cast<float>(10 + row);
+    for (const auto& [k, v] : {std::pair{0, at}, {1, 20.f}, {2, 16.f}, {3, 16.f}, {4, 0.9f}})
+      cells[84 * static_cast<size_t>(k) + row] = v;
+    const std::vector<float> object = {at, 10, at + 20, 40, 0.9f, 1};
+    std::copy(object.begin(), object.end(), rows.begin() + static_cast<std::ptrdiff_t>(6 * row));
+  }
+  EXPECT_EQ(
+      boxes_of(facts_of({{"out", ElementType::f32, {1, 7, 84}}}), {floats({1, 7, 84}, cells)}),
+      (std::pair{picture_of(Family::yolo).family, size_of(Family::yolo)}));
+  EXPECT_EQ(boxes_of(facts_of({{"out", ElementType::f32, {1, 30, 6}}}), {floats({1, 30, 6}, rows)}),
+            (std::pair{picture_of(Family::end_to_end).family, size_of(Family::end_to_end)}));
 }
 
 TEST(Labels, OfAnyFileThatPeopleHave) {

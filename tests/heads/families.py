@@ -314,7 +314,7 @@ def queries(rng, write, names, columns, softmax=False, files=None, masks=False, 
 def distributions(rng, write, batch=True, plus=False, strides=(8, 16, 32), maps=False):
     """Distances as distributions over 8 bins (NanoDet, PicoDet) or 16 (YOLO v8 in maps)."""
     size, classes, bins = (416, 416), 80, 16 if maps else 8
-    scene = Scene(rng, size, "letterbox" if maps else "stretch", classes, most=2)
+    scene = Scene(rng, size, "letterbox" if maps or (not plus and len(strides) == 3) else "stretch", classes, most=2)
     found, objects = {}, []
     for s in strides:
         n = (size[0] // s if not plus else -(-size[0] // s)) ** 2

@@ -123,7 +123,7 @@ def fastest_v2(scene_of, rng, write):
 
 def dbface(scene_of, rng, write):
     size = (384, 384)
-    scene = scene_of(rng, size, "stretch", 1, points=5)
+    scene = scene_of(rng, size, "corner", 1, points=5)
     g = size[0] // 4
     heat, sides, marks = np.full((1, 1, g, g), .01, F), np.ones((1, 4, g, g), F), np.zeros((1, 10, g, g), F)
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "engine/heads/decoder.h"
 
@@ -94,6 +95,7 @@ TEST(Forms, BoxesOfUnknownOriginAreSuppressedAndThatIsSaid) {
   std::vector<float> boxes, scores(23, 0.01f), labels(23, 1);
   for (int i = 0; i < 23; ++i) boxes.insert(boxes.end(), {10, 10, 40, 40});
   scores[3] = scores[4] = 0.9f;
+  boxes[4 * 4] = 14;
   c.add("boxes", {1, 23, 4}, boxes);
   c.add("scores", {1, 23, 1}, scores);
   c.add("classes", {1, 23, 1}, labels);
@@ -240,6 +242,172 @@ TEST(Forms, FacesHaveANameWithoutLabels) {
   }
   EXPECT_EQ(c.choose().name, "scrfd");
   EXPECT_EQ(c.choose().class_names, std::vector<std::string>{"face"});
+}
+
+// PINTO's model zoo names the columns of its rows.
+TEST(Forms, RowsAreReadAsTheirNameListsThem) {
+  Case c(64, 64);
+  c.add("batchno_classid_score_x1y1x2y2", {2, 7},
+        {0, 3, 0.9f, 10, 12, 30, 40, 0, 1, 0.8f, 5, 6, 20, 21});
+  Results results = c.decode();
+  ASSERT_EQ(results.detections.size(), 2u);
+  EXPECT_EQ(results.detections[0].label_id, 3);
+  EXPECT_FLOAT_EQ(results.detections[0].confidence, 0.9f);
+  EXPECT_FLOAT_EQ(results.detections[0].x_max, 30);
+  EXPECT_EQ(c.choose().warnings, std::vector<std::string>{});
+  Case y_first(64, 64);
+  y_first.add("batchno_classid_y1x1y2x2_score_landms", {2, 9},
+              {0, 3, 12, 10, 40, 30, 0.9f, 15, 16, 0, 1, 6, 5, 21, 20, 0.2f, 0, 0});
+  results = y_first.decode();
+  ASSERT_EQ(results.detections.size(), 1u);
+  EXPECT_FLOAT_EQ(results.detections[0].x_max, 30);
+  ASSERT_EQ(results.detections[0].landmarks.size(), 1u);
+  EXPECT_FLOAT_EQ(results.detections[0].landmarks[0].y, 16);
+}
+
+// LSTR: a straight lane from the bottom up, and one that is none.
+TEST(Forms, LanesAsCurves) {
+  Case c(64, 64);
+  c.add("pred_logits", {1, 2, 2}, {-2, 2, 2, -2});
+  // k, f, m, n, b, c: x = n + b y - c.
+  c.add("pred_curves", {1, 2, 8},
+        {0.25f, 0.75f, 0, 2, 0, 0.5f, 0.5f, 0.25f, 0, 1, 0, 2, 0, 0, 0, 0});
+  const Results results = c.decode();
+  EXPECT_EQ(c.choose().name, "lanes");
+  ASSERT_EQ(results.detections.size(), 1u);
+  const Detection& lane = results.detections[0];
+  ASSERT_EQ(lane.landmarks.size(), 50u);
+  EXPECT_NEAR(lane.landmarks[0].y, 16, 1e-3);
+  EXPECT_NEAR(lane.landmarks[0].x, 24, 1e-3);
+  EXPECT_NEAR(lane.landmarks[49].x, 40, 1e-3);
+  EXPECT_NEAR(lane.confidence, 1 / (1 + std::exp(-4.0f)), 1e-6);
+}
+
+// UltraFace's priors with a second class, corners as shares.
+TEST(Forms, FacesWithMasksAreOfUltraFace) {
+  Case c(64, 64);
+  std::vector<float> boxes, scores;
+  for (int i = 0; i < 235; ++i) {
+    boxes.insert(boxes.end(), {0.25f, 0.25f, 0.5f, 0.5f});
+    const std::vector<float> row =
+        i == 9 ? std::vector<float>{0.05f, 0.05f, 0.9f} : std::vector<float>{0.98f, 0.01f, 0.01f};
+    scores.insert(scores.end(), row.begin(), row.end());
+  }
+  c.add("scores", {1, 235, 3}, scores, "Softmax");
+  c.add("boxes", {1, 235, 4}, boxes);
+  const HeadChoice choice = c.choose();
+  EXPECT_EQ(choice.name, "ultraface") << choice.reason;
+  EXPECT_EQ(choice.picture->family, "UltraFace");
+  const Results results = c.decode();
+  ASSERT_EQ(results.detections.size(), 1u);
+  EXPECT_EQ(results.detections[0].label_id, 2);
+  EXPECT_FLOAT_EQ(results.detections[0].x_min, 16);
+}
+
+// YuNet of 2021 halves its maps by rounding down: 120x160 has 1076 priors.
+TEST(Forms, FirstYuNetOfAnySize) {
+  Case c(160, 120);
+  std::vector<float> loc(1076 * 14, 0), conf(1076 * 2, 0), iou(1076, 0);
+  conf[2 * 900 + 1] = 1, iou[900] = 1;  // the first prior of stride 16
+  c.add("loc", {1076, 14}, loc);
+  c.add("conf", {1076, 2}, conf, "Softmax");
+  c.add("iou", {1076, 1}, iou);
+  const Results results = c.decode();
+  EXPECT_EQ(c.choose().picture->family, "YuNet of 2021");
+  ASSERT_EQ(results.detections.size(), 1u);
+  EXPECT_FLOAT_EQ(results.detections[0].x_min, 8 - 16);
+  EXPECT_FLOAT_EQ(results.detections[0].x_max, 8 + 16);
+}
+
+// YOLO-FastestV2's two maps as one table of cells.
+TEST(Forms, FastestV2AsOneTable) {
+  Case c(64, 64);
+  constexpr int64_t kRows = 16 + 4, kColumns = 95;
+  std::vector<float> values(static_cast<size_t>(kRows * kColumns), 0.01f);
+  float* row = values.data() + 16 * kColumns;  // the first cell of stride 32
+  row[0] = row[1] = row[2] = row[3] = 0.5f;
+  row[12] = 0.9f;
+  row[15 + 7] = 0.95f;
+  c.add("out", {kRows, kColumns}, values, "Concat");
+  EXPECT_EQ(c.choose().name, "yolo-fastestv2");
+  const Results results = c.decode();
+  ASSERT_EQ(results.detections.size(), 1u);
+  EXPECT_EQ(results.detections[0].label_id, 7);
+  EXPECT_NEAR((results.detections[0].x_min + results.detections[0].x_max) / 2, 16, 1e-3);
+}
+
+// Several maps joined in one output are no scores of classes.
+TEST(Forms, JoinedMapsAreNoSegmentation) {
+  Case c(16, 16);
+  c.add("out", {1, 16, 16, 10}, std::vector<float>(2560, 0.5f), "Concat");
+  EXPECT_EQ(c.choose().name, "none");
+}
+
+// A box that is there twice is no other object, also where rows are known to be objects.
+TEST(Forms, SameBoxTwiceIsOneObject) {
+  Case c(64, 64);
+  c.facts.input_names = {"images", "orig_target_sizes"};
+  c.add("boxes", {1, 3, 4}, {10, 10, 40, 40, 10, 10, 40, 40, 10, 10, 40, 40});
+  c.add("scores", {1, 3}, {0.9f, 0.8f, 0.7f});
+  c.add("labels", {1, 3}, {1, 1, 2}, "Add", ElementType::i64);
+  EXPECT_EQ(c.decode().detections.size(), 2u);
+}
+
+std::map<std::string, std::string> answers_of(const Results& results) {
+  std::map<std::string, std::string> answers;
+  for (const Classification& answer : results.classifications)
+    answers[answer.attribute] = answer.label;
+  return answers;
+}
+
+TEST(Forms, AnglesOfAHead) {
+  const std::map<std::string, std::string> right = {
+      {"yaw", "30.0"}, {"pitch", "-10.0"}, {"roll", "5.0"}};
+  Case vector(64, 64);
+  vector.facts.name = "fsanet-1x1-iter-688590";
+  vector.add("output", {1, 3}, {30, -10, 5});
+  EXPECT_EQ(answers_of(vector.decode()), right);
+  EXPECT_EQ(vector.choose().picture->family, "FSA-Net");
+
+  // Turned about x by the pitch, then about y, then about z.
+  constexpr double kRadians = 3.14159265358979 / 180;
+  const double p = -10 * kRadians, y = 30 * kRadians, r = 5 * kRadians;
+  const auto cp = std::cos(p), sp = std::sin(p), cy = std::cos(y), sy = std::sin(y),
+             cr = std::cos(r), sr = std::sin(r);
+  const std::vector<double> rotation = {cr * cy,
+                                        cr * sy * sp - sr * cp,
+                                        cr * sy * cp + sr * sp,
+                                        sr * cy,
+                                        sr * sy * sp + cr * cp,
+                                        sr * sy * cp - cr * sp,
+                                        -sy,
+                                        cy * sp,
+                                        cy * cp};
+  Case matrix(224, 224);
+  matrix.facts.name = "6DRepNet_300W_LP_AFLW2000";
+  matrix.add("output", {1, 3, 3}, std::vector<float>(rotation.begin(), rotation.end()));
+  EXPECT_EQ(answers_of(matrix.decode()), right);
+  EXPECT_EQ(matrix.choose().picture->resize, ResizeMode::crop);
+
+  Case bins(224, 224);
+  bins.facts.name = "hopenet_lite";
+  for (const auto& [name, degrees] : {std::pair{"yaw", 30}, {"pitch", -9}, {"roll", 6}}) {
+    std::vector<float> logits(66, 0);
+    logits[static_cast<size_t>((degrees + 99) / 3)] = 1000;
+    bins.add(name, {1, 66}, logits);
+  }
+  EXPECT_EQ(answers_of(bins.decode()), (std::map<std::string, std::string>{
+                                           {"yaw", "30.0"}, {"pitch", "-9.0"}, {"roll", "6.0"}}));
+}
+
+// model-proc's converter "text" multiplies what the network gives.
+TEST(Forms, AgeIsANumber) {
+  Case c(62, 62);
+  c.facts.model_info["number_scale/age_conv3"] = "100";
+  c.facts.model_info["attribute_name/age_conv3"] = "age";
+  c.add("age_conv3", {1, 1, 1, 1}, {0.345f});
+  c.add("prob", {1, 2, 1, 1}, {0.1f, 0.9f}, "SoftMax");
+  EXPECT_EQ(answers_of(c.decode())["age"], "34.5");
 }
 
 }  // namespace

@@ -79,6 +79,7 @@ std::vector<std::pair<std::string, ModelFacts>> every_head() {
       {"yolov10-seg", facts_of(64, 64, {output("out", {1, 30, 14}), proto})},
       {"yolov10-obb", facts_of(64, 64, {output("out", {1, 30, 7})})},
       {"yolov7-rows", facts_of(64, 64, {output("out", {30, 7})})},
+      {"named-rows", facts_of(64, 64, {output("batchno_classid_score_x1y1x2y2_landms", {30, 17})})},
       {"yolo-nas-rows", facts_of(64, 64, {output("out", {30, 7})})},
       {"paddle-rows",
        facts_of(64, 64, {output("out", {30, 6}), output("n", {1}, ElementType::i32)})},

@@ -199,9 +199,9 @@ def background_last(outputs):
 
 
 def not_suppressed(outputs):
-    """Boxes, scores and class numbers of which each is there twice; not queries, nor rows of cells, whose number says what they are."""
+    """Boxes, scores and class numbers of which each is there twice."""
     words = [next((word for word in ("box", "score", "label", "class") if word in name), None) for name, _ in outputs.list]
-    if len(outputs.list) != 3 or None in words or len(outputs.model.inputs) > 1 or max(outputs.shape(outputs.list[0][1])) > 1000 or len({outputs.shape(node)[1] if len(outputs.shape(node)) > 1 else None for _, node in outputs.list}) != 1:
+    if len(outputs.list) != 3 or None in words or len({outputs.shape(node)[1] if len(outputs.shape(node)) > 1 else None for _, node in outputs.list}) != 1:
         return False
     outputs.list = [(name, op.concat([node, node], 1).output(0)) for name, node in outputs.list]
     return True

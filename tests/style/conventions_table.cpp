@@ -21,8 +21,18 @@ std::string numbers(const std::array<float, 3>& values) {
 std::string resize(const Convention& row) {
   if (!row.resize) return "any size";
   if (*row.resize == ResizeMode::stretch) return "stretched";
+  if (*row.resize == ResizeMode::crop)
+    return row.share < 1 ? "cropped to " + number(row.share) : "cropped";
   return "letterboxed, " + number(row.pad_value) +
          (row.centered ? ", centred" : ", at the top left");
+}
+
+const char* text_of(Overlaps overlaps) {
+  return overlaps == Overlaps::element ? "element" : overlaps == Overlaps::network ? "network" : "";
+}
+
+const char* text_of(Background background) {
+  return background == Background::first ? "first" : background == Background::last ? "last" : "";
 }
 
 }  // namespace
@@ -31,10 +41,11 @@ std::string resize(const Convention& row) {
 int main() {
   using namespace clinfer;
   std::puts(
-      "| family | colours | mean | scale | resize | source |\n| --- | --- | --- | --- | --- | --- "
-      "|");
+      "| family | colours | mean | scale | resize | background | overlaps | source |\n"
+      "| --- | --- | --- | --- | --- | --- | --- | --- |");
   for (const Convention& row : conventions())
-    std::printf("| %s | %s | %s | %s | %s | %s |\n", row.name,
+    std::printf("| %s | %s | %s | %s | %s | %s | %s | %s |\n", row.name,
                 row.color == ColorOrder::rgb ? "RGB" : "BGR", numbers(row.mean).c_str(),
-                numbers(row.scale).c_str(), resize(row).c_str(), row.source);
+                numbers(row.scale).c_str(), resize(row).c_str(), text_of(background_of(row.family)),
+                text_of(overlaps_of(row.family)), row.source);
 }

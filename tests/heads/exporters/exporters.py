@@ -347,10 +347,66 @@ def an_open_size_that_a_file_states(folder):
 def an_open_size_that_nothing_states(folder):
     nodes = [helper.make_node("Sigmoid", ["picture"], ["all"]), helper.make_node("ReduceMean", ["all"], ["map"], axes=[1], keepdims=1)]
     folder.write("text_det.onnx", model_of(nodes, {"picture": (TensorProto.FLOAT, ["n", 3, "h", "w"])}, {"map": (TensorProto.FLOAT, ["n", 1, "h", "w"])}))
-    return {"model": "text_det.onnx", "said": "gets the frame's", "elements": 608 * 416}
+    return {"model": "text_det.onnx", "said": "it gets the frame's", "elements": 608 * 416}
+
+
+@case
+def an_example_of_a_size(folder):
+    """CenterFace's file states the 32x32 that its exporter was given."""
+    nodes, constants = [helper.make_node("AveragePool", ["picture"], ["quarter"], kernel_shape=[4, 4], strides=[4, 4])], {}
+    outputs = {"537": 1, "538": 2, "539": 2, "540": 10}
+    for name, channels in outputs.items():
+        constants["w" + name] = np.zeros((channels, 3, 1, 1), F)
+        nodes.append(helper.make_node("Conv", ["quarter", "w" + name], [name]))
+    folder.write("centerface.onnx", model_of(nodes, {"picture": (TensorProto.FLOAT, [1, 3, 32, 32])}, {name: (TensorProto.FLOAT, [1, channels, 8, 8]) for name, channels in outputs.items()}, constants))
+    return {"model": "centerface.onnx", "said": "states an example of it", "elements": 608 * 416 // 16}
+
+
+@case
+def directions_of_lines(folder):
+    """PP-OCR's classifier leaves its size open; all of its networks take 192x48, blue first."""
+    constants = {"from": np.array([0]), "to": np.array([2]), "axes": np.array([1])}
+    nodes = [helper.make_node("ReduceMean", ["x"], ["mean"], axes=[2, 3], keepdims=0), helper.make_node("Slice", ["mean", "from", "to", "axes"], ["two"]), helper.make_node("Softmax", ["two"], ["softmax_0.tmp_0"], axis=1)]
+    folder.write("cls.onnx", model_of(nodes, {"x": (TensorProto.FLOAT, ["n", 3, "h", "w"])}, {"softmax_0.tmp_0": (TensorProto.FLOAT, ["n", 2])}, constants))
+    return {"model": "cls.onnx", "label": "180"}
 
 
 # ---- names
+
+@case
+def frigate(folder):
+    config = "mqtt:\n  enabled: false\nmodel:\n  path: /config/model_cache/model.onnx\n  labelmap_path: /labelmap/fifteen.txt\n  width: 64\n  height: 64\n  input_tensor: nchw\n  input_dtype: float\n  model_type: yolo-generic\n"
+    return feeds(folder, (64, 64), fed((64, 64), whole()), {"config.yml": config, "fifteen.txt": "".join(f"{i}  thing {i}\n" for i in range(15))})
+
+
+@case
+def a_dictionary_among_others(folder):
+    scores = np.full((1, 6, 12), .01, F)
+    for step, best in enumerate([1, 1, 0, 2, 11, 3]):                # the blank first, a space last
+        scores[0, step, best] = .89
+    folder.write("rec.onnx", constants_model({"softmax_2.tmp_0": scores}, [1, 3, 48, 320]))
+    folder.write("en_dict.txt", "\n".join("abcdefghij") + "\n")
+    folder.write("japan_dict.txt", "\n".join("abcdefghijklmnop") + "\n")
+    folder.write("notes.txt", "\n".join("0123456789") + "\n")
+    return {"model": "rec.onnx", "label": "ab c", "said": "en_dict.txt is taken"}
+
+
+@case
+def a_dictionary_whose_space_was_lost(folder):
+    """PP-OCR's en_dict.txt ends in a line that is a space, which some packages have lost: 13 classes of 10 characters."""
+    scores = np.full((1, 6, 13), .01, F)
+    for step, best in enumerate([1, 1, 0, 2, 11, 3]):
+        scores[0, step, best] = .88
+    folder.write("rec.onnx", constants_model({"softmax_2.tmp_0": scores}, [1, 3, 48, 320]))
+    folder.write("en_dict.txt", "\n".join("abcdefghij"))
+    return {"model": "rec.onnx", "label": "ab c", "said": "en_dict.txt is taken"}
+
+
+@case
+def names_that_are_called_characters(folder):
+    folder.write("model.onnx", constants_model({"fetch_name_0": [[.1, .7, .1, .1]]}, [1, 3, 224, 224], {"character": "0\n90\n180\n270"}))
+    return {"model": "model.onnx", "label": "90"}
+
 
 def named(folder, file, text, names, wanted, properties=""):
     scores = np.full((1, names), .01, F)

@@ -102,7 +102,11 @@ def shuffled(outputs):
 
 
 def numbers(outputs):
-    outputs.list = [(str(100 + 7 * i), node) for i, (_, node) in enumerate(outputs.list)]
+    """Attributes are called as the outputs are."""
+    names = {name: str(100 + 7 * i) for i, (name, _) in enumerate(outputs.list)}
+    outputs.list = [(names[name], node) for name, node in outputs.list]
+    if "attributes" in outputs.truth:
+        outputs.truth["attributes"] = {names.get(name, name): answer for name, answer in outputs.truth["attributes"].items()}
     return True
 
 

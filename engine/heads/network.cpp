@@ -368,6 +368,18 @@ Rect fed_part(const Rect& region, const Network& network) {
 
 namespace {
 
+// From the file, or from the bytes that take its place.
+std::shared_ptr<const Model> read_model(const ModelOptions& options, const InputShapes& shapes) {
+  if (options.data == nullptr)
+    return Model::read(model_file(options.model), shapes, options.config_file);
+  const auto bytes = [](const std::shared_ptr<const std::string>& of) {
+    return std::as_bytes(of ? std::span(*of) : std::span<const char>());
+  };
+  return Model::read_bytes(bytes(options.data), bytes(options.weights),
+                           options.model.empty() ? "model-data" : options.model, shapes,
+                           options.config_file);
+}
+
 // The size of pictures that a file beside the model states; "" where none does.
 std::string size_beside(const std::string& file) {
   const BesideFacts beside = read_beside(file);
@@ -382,7 +394,7 @@ bool tells_directions(const ModelOptions& options) {
   try {
     InputShapes shapes;
     shapes.add(kLinesOfDirections);
-    const auto model = Model::read(model_file(options.model), shapes, options.config_file);
+    const auto model = read_model(options, shapes);
     const Network network = describe_network(model, options);
     return network.head.picture &&
            network.head.picture->family == picture_of(Family::text_direction).family;
@@ -401,21 +413,22 @@ std::string size_for_open(const ModelOptions& options) {
 }
 
 std::shared_ptr<const Model> read_model(const ModelOptions& options) {
-  if (options.model.empty())
+  if (options.model.empty() && options.data == nullptr)
     throw Error{ErrorCode::bad_argument, "no model: set model=FILE (.onnx or .xml)"};
-  const std::string file = model_file(options.model);
   InputShapes shapes = input_shapes(options);
   try {
-    return Model::with_picture(Model::read(file, shapes, options.config_file));
+    return Model::with_picture(read_model(options, shapes));
   } catch (const Error&) {
     // A model that leaves its size open is read with the one that a file beside it states, or that all
     // networks of its kind have.
-    std::string size = shapes.empty() ? size_beside(file) : std::string();
+    std::string size = shapes.empty() && options.data == nullptr
+                           ? size_beside(model_file(options.model))
+                           : std::string();
     if (size.empty() && shapes.empty() && tells_directions(options)) size = kLinesOfDirections;
     if (size.empty()) throw;
     try {
       shapes.add(size);
-      return Model::with_picture(Model::read(file, shapes, options.config_file));
+      return Model::with_picture(read_model(options, shapes));
     } catch (const Error&) {
     }
     throw;
@@ -441,7 +454,7 @@ bool leaves_size_open(const ModelOptions& options) {
   if (!shapes.empty()) return false;
   try {
     shapes.add("64x64");
-    const auto model = Model::read(model_file(options.model), shapes, options.config_file);
+    const auto model = read_model(options, shapes);
     // Networks of these heads want the one size that they were trained with.
     const std::string head = describe_network(model, options).head.name;
     return head != "none" && head != "classification" && head != "embedding" &&

@@ -22,6 +22,8 @@ enum class ColorChoice { automatic, bgr, rgb, gray };
 // beside it, or the usual values of its family.
 struct ModelOptions {
   std::string model;  // path of a file, or of a folder that holds one
+  // The model's bytes, and those of an IR's weights; null: those of the file. `model` is just a name then.
+  std::shared_ptr<const std::string> data, weights;
   // "WxH", "?xH" (lines of text), "frames=T" or "INDEX_OR_NAME=D,D,...", several separated by ';'
   std::string reshape;
   std::string config_file;   // as Config::config_file

@@ -24,6 +24,7 @@
 #include "gst/base/log.h"
 #include "gst/frames/mapped_frame.h"
 #include "gst/frames/va_surface.h"
+#include "gst/infer/element_model.h"
 #include "gst/infer/properties.h"
 #include "gst/meta/meta.h"
 
@@ -136,6 +137,19 @@ static void gst_clinfer_class_init(GstClinferClass* klass) {
   object->set_property = set_property;
   object->get_property = get_property;
   clinfer::install_properties(object, clinfer::element_properties());
+  /**
+   * GstClinfer::load-model:
+   * @element: the element
+   * @path: the property model, or an IR's path with .bin at its end
+   *
+   * Asks for the bytes of the model, and where they are an OpenVINO IR, then for those of its weights:
+   * an application may decrypt them. It comes once for each model, in the thread that changes the state or
+   * sets model, and not where model-data is set.
+   *
+   * Returns: (transfer full) (nullable): the bytes; NULL to read the file.
+   */
+  g_signal_new(clinfer::kLoadModel, G_TYPE_FROM_CLASS(klass), G_SIGNAL_RUN_LAST, 0,
+               g_signal_accumulator_first_wins, nullptr, nullptr, G_TYPE_BYTES, 1, G_TYPE_STRING);
   auto* element = GST_ELEMENT_CLASS(klass);
   element->change_state = change_state;
   clinfer::describe_element(

@@ -2,9 +2,11 @@
 #include "gst/infer/element_model.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "gst/base/guard.h"
 #include "gst/infer/network.h"
+#include "gst/infer/properties.h"
 
 namespace clinfer {
 namespace {
@@ -61,6 +63,7 @@ void warn_of_unknown_classes(GstElement* element, const Network& network,
 
 // Compiles another model beside the one that runs.
 void ElementModel::change(Settings settings) {
+  ask_for_model(settings);
   if (const auto session = loader_.session(); follows_frame(settings) && session != nullptr)
     settings.reshape = session->settings.reshape;
   if (guard(shared_.element, true, [&] { return loader_.replace(settings); })) return;
@@ -72,10 +75,36 @@ void ElementModel::change(Settings settings) {
 }
 
 // The settings; throws Error where one of them could not be set.
-Settings ElementModel::checked_settings() const {
+Settings ElementModel::checked_settings() {
   Settings settings = *shared_.settings.checked();
   settle_config_file(settings.config, settings);
+  if (settings.data != nullptr) return settings;
+  if (!asked_ || answered_.model != settings.model) {
+    answered_ = settings;
+    ask_for_model(answered_);
+    asked_ = true;
+  }
+  settings.data = answered_.data;
+  settings.weights = answered_.weights;
   return settings;
+}
+
+void ElementModel::ask_for_model(Settings& settings) const {
+  const guint signal = g_signal_lookup(kLoadModel, G_OBJECT_TYPE(shared_.element));
+  if (settings.data != nullptr || !g_signal_has_handler_pending(shared_.element, signal, 0, FALSE))
+    return;
+  const auto answer = [&](const std::string& path) {
+    GBytes* bytes = nullptr;
+    g_signal_emit(shared_.element, signal, 0, path.c_str(), &bytes);
+    auto copy = copy_of(bytes);
+    if (bytes != nullptr) g_bytes_unref(bytes);
+    return copy;
+  };
+  settings.data = answer(settings.model);
+  if (settings.data == nullptr || settings.weights != nullptr) return;
+  if (const size_t first = settings.data->find_first_not_of("\xef\xbb\xbf \t\r\n");
+      first != std::string::npos && (*settings.data)[first] == '<')
+    settings.weights = answer(std::filesystem::path(settings.model).replace_extension(".bin"));
 }
 
 // The settings for a model that is read, if its size does not follow the frame's. It does, too, where
@@ -83,13 +112,15 @@ Settings ElementModel::checked_settings() const {
 Settings ElementModel::settings_with_model() {
   Settings current = checked_settings();
   if (follows_frame(current)) return current;
-  if (model_ != nullptr && model_path_ == current.model && model_reshape_ == shape_wishes(current))
+  if (model_ != nullptr && model_path_ == current.model && model_data_ == current.data &&
+      model_reshape_ == shape_wishes(current))
     return current;
   const bool whole = current.inference_region == RegionChoice::full_frame &&
                      current.regions.empty() && current.tiles.empty();
   try {
     model_ = read_model(current);
     model_path_ = current.model;
+    model_data_ = current.data;
     model_reshape_ = shape_wishes(current);
     if (!whole || !states_example_size(model_, current)) return current;
     model_.reset();
@@ -103,7 +134,7 @@ Settings ElementModel::settings_with_model() {
 void ElementModel::open() {
   const Settings current = settings_with_model();
   if (follows_frame(current)) {
-    model_file(current.model);  // complains where there is none
+    if (current.data == nullptr) model_file(current.model);  // complains where there is none
     return;
   }
   engine_config(describe_network(model_, current), current);  // complains before data flows
@@ -183,6 +214,9 @@ void ElementModel::close() {
   loader_.reset();
   model_.reset();
   model_path_.clear();
+  model_data_.reset();
+  answered_ = {};
+  asked_ = false;
 }
 
 }  // namespace clinfer

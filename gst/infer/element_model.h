@@ -13,6 +13,10 @@
 
 namespace clinfer {
 
+// The signal that asks the application for a model: GBytes *handler(GstElement *, const gchar *path, gpointer),
+// NULL where the file is to be read.
+inline constexpr const char* kLoadModel = "load-model";
+
 // Room in the queue for the frames of a session, or of one that is still to come (null).
 size_t frames_in_flight_for(const Settings& settings, const Session* session);
 
@@ -54,12 +58,17 @@ class ElementModel {
   bool takes_imports() const { return takes_imports_; }
 
  private:
-  Settings checked_settings() const;
+  Settings checked_settings();
+  // Gives the settings the bytes that the application has for this model (load-model), if it has any.
+  void ask_for_model(Settings& settings) const;
   Settings settings_with_model();
 
   ElementShared& shared_;
   std::shared_ptr<const Model> model_;
   std::string model_path_, model_reshape_;
+  std::shared_ptr<const std::string> model_data_;
+  Settings answered_;  // what load-model gave, by `model`; null data: nothing
+  bool asked_ = false;
   Settings compile_settings_;
   Network network_;
   bool follows_frame_ = false;  // reshape=frame

@@ -95,6 +95,27 @@ ElementProperty post_process() {
   return made;
 }
 
+// Bytes of a model, of which the settings have a copy.
+template <auto Member>
+ElementProperty bytes(const char* name, const char* nick, const char* blurb) {
+  ElementProperty made;
+  made.spec = g_param_spec_boxed(name, nick, blurb, G_TYPE_BYTES, kReady);
+  made.set = [](Settings& settings, const GValue* value) {
+    auto* const given = static_cast<GBytes*>(g_value_get_boxed(value));
+    settings.*Member = copy_of(given);
+  };
+  made.get = [](const Settings& settings, GValue* value) {
+    const auto& held = settings.*Member;
+    g_value_take_boxed(value, held ? g_bytes_new(held->data(), held->size()) : nullptr);
+  };
+  made.equal = [](const Settings& a, const Settings& b) {
+    const auto &one = a.*Member, &other = b.*Member;
+    return one == other || (one != nullptr && other != nullptr && *one == *other);
+  };
+  made.of_engine = true;
+  return made;
+}
+
 constexpr char kStatsBlurb[] =
     "Frames in, out, inferred, skipped, still and late (parts of skipped), dropped, in flight, out "
     "per second; percentiles in milliseconds of motion (looking for changes), queue (arrival to "
@@ -132,6 +153,13 @@ MemberRow<Member> queue_hint(const char* name, const char* nick, const char* blu
 
 }  // namespace
 
+std::shared_ptr<const std::string> copy_of(GBytes* bytes) {
+  if (bytes == nullptr) return nullptr;
+  gsize size = 0;
+  const auto* const data = static_cast<const char*>(g_bytes_get_data(bytes, &size));
+  return std::make_shared<const std::string>(data == nullptr ? "" : data, size);
+}
+
 const std::vector<ElementProperty>& element_properties() {
   using S = Settings;
   static const auto& rows = *new std::vector<ElementProperty>{
@@ -141,6 +169,13 @@ const std::vector<ElementProperty>& element_properties() {
           "folder that holds one. Set while playing, the new model compiles beside the old "
           "one and takes over between two frames, with an element message clinfer-model",
           kPlaying)),
+      bytes<&S::data>(
+          "model-data", "Model in memory",
+          "The bytes of an ONNX model or of an OpenVINO IR's .xml, decrypted for example, instead "
+          "of a file; model is a name then. Nothing of it is written to the cache folder unless "
+          "config has CACHE_MODE=OPTIMIZE_SPEED. The signal load-model asks for them, too"),
+      bytes<&S::weights>("model-weights", "Weights in memory",
+                         "The bytes of the .bin that belongs to an IR in model-data"),
       text<&S::model_proc>("model-proc", "Model description",
                            "DL Streamer's JSON description of the model: preprocessing, labels, "
                            "attribute names; what it says wins over the model"),

@@ -2,6 +2,7 @@
 // the engine gets of it.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,9 @@ struct ElementProperty : Property<Settings> {
   template <typename Row>
   ElementProperty(const Row& row) : Property<Settings>(row) {}
 };
+
+// Null for null.
+std::shared_ptr<const std::string> copy_of(GBytes* bytes);
 
 // In the order in which gst-inspect shows them.
 const std::vector<ElementProperty>& element_properties();

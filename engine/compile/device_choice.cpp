@@ -2,6 +2,7 @@
 #include "engine/compile/device_choice.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "engine/ocl/device.h"
 
@@ -53,10 +54,26 @@ std::string full_name(const std::string& name) {
   return name == "GPU" || name == "CPU" ? name + ".0" : name;
 }
 
+// The name here of a device by its name elsewhere (PyTorch's "cuda:0", names in small letters), or "".
+std::string name_here(const std::string& text) {
+  std::string name;
+  for (const char c : text)
+    name += c == ':' ? '.' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  const size_t dot = std::min(name.find('.'), name.size());
+  const std::string kind = name.substr(0, dot), number = name.substr(dot);
+  if (number.find_first_not_of(".0123456789") != std::string::npos || number == ".") return {};
+  for (const char* gpu : {"GPU", "CUDA", "XPU", "OPENCL", "NVIDIA"})
+    if (kind == gpu) return "GPU" + number;
+  return kind == "CPU" ? name : "";
+}
+
 }  // namespace
 
 DeviceChoice choose_devices(const std::string& text) {
   DeviceChoice choice;
+  if (const std::string name = name_here(text); !name.empty() && name != text)
+    throw Error(ErrorCode::bad_argument, "device=" + text + ": its name here is " + name +
+                                             "; `clinfer devices` lists the names");
   const std::string head = text.substr(0, text.find(':'));
   const auto kind = std::find_if(std::begin(kKinds), std::end(kKinds),
                                  [&](const KindName& known) { return head == known.name; });

@@ -157,7 +157,7 @@ pugi::xml_node parse(std::string_view text, pugi::xml_document& document, int& f
   const bool utf16 =
       text.size() >= 2 && (text.substr(0, 2) == "\xff\xfe" || text.substr(0, 2) == "\xfe\xff");
   if (!utf16 && text.substr(0, 4096).find('\0') != std::string_view::npos)
-    bad("not XML but binary data; an OpenVINO IR .xml is needed (convert ONNX, TensorFlow and "
+    bad("not XML but binary data; an OpenVINO IR .xml is needed, or ONNX named .onnx (convert "
         "other models first)");
   const pugi::xml_parse_result result = document.load_buffer(text.data(), text.size());
   MakeValid make_valid;
@@ -168,7 +168,7 @@ pugi::xml_node parse(std::string_view text, pugi::xml_document& document, int& f
     const bool binary = std::any_of(text.begin(), text.begin() + std::min<size_t>(text.size(), 64),
                                     [](char c) { return static_cast<unsigned char>(c) < 9; });
     if (binary || result.status == pugi::status_no_document_element)
-      bad("not XML; an OpenVINO IR .xml is needed (convert ONNX, TensorFlow and other models "
+      bad("not XML; an OpenVINO IR .xml is needed, or ONNX named .onnx (convert other models "
           "first)");
     const auto end =
         text.begin() + std::min<ptrdiff_t>(result.offset, static_cast<ptrdiff_t>(text.size()));

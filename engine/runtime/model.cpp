@@ -14,6 +14,7 @@
 #include "engine/ir/input_shapes.h"
 #include "engine/ir/ir_reader.h"
 #include "engine/onnx/onnx_reader.h"
+#include "engine/runtime/model_kind.h"
 #include "kernels/base/log.h"
 #include "kernels/base/text.h"
 
@@ -78,6 +79,8 @@ std::shared_ptr<const Model> Model::read(const std::string& path, const InputSha
           model && states_of(model->files()) == found->second.states)
         return model;
   }
+  if (const std::string kind = foreign_kind(path, is_onnx(path)); !kind.empty())
+    throw Error(ErrorCode::bad_model, path + " is " + kind);
   const auto custom = read_custom_layers(config_file);
   const std::string before = state_of(path) + state_of(weights_path(path));
   const auto model = std::make_shared<ReadModel>(path, shapes, *custom);

@@ -188,38 +188,41 @@ void run(const Arguments& arguments) {
 
   const DeviceInfo& device = compiled->device();
   const char* precision = name_of(compiled->precision());
+  const bool json = arguments.has("--json");
   const std::string launch = compiled->launch();
-  std::printf("%s on %s (%s), %s, %zu launches an inference, by %s\n", model->path().c_str(),
-              device.name.c_str(), device.id.c_str(), precision, compiled->kernel_count(),
-              launch.c_str());
-  std::printf(
-      "load %.1f ms (programs: %zu from the cache, %zu built), first inference %.2f ms%s, its "
-      "result "
-      "after %.1f ms\n",
-      load_ms, compiled->cached_programs(), compiled->built_programs(), first_ms,
-      !first_device             ? ""
-      : *first_device == "host" ? " (first tier)"
-                                : (" (" + *first_device + ")").c_str(),
-      first_result_ms);
-  std::printf("%zu inferences in %.2f s: %u streams, %u requests, batch %zu\n",
-              measured.latencies_ms.size(), measured.seconds, compiled->streams(), nireq, batch);
-  std::printf("latency p50 %.2f ms, p95 %.2f ms, p99 %.2f ms; %.2f images/s\n",
-              measured.percentile(50), measured.percentile(95), measured.percentile(99),
-              measured.images_per_second);
-  const TuningReport& tuning = compiled->tuning();
-  if (tuning.mode != TuningMode::disabled) {
-    std::printf("tuning: %s: %zu hits, %zu misses, %zu lapsed, %zu measured, %zu taken back",
-                tuning.file.c_str(), tuning.hits, tuning.misses, tuning.lapsed, tuning.measured,
-                tuning.taken_back);
-    if (tuning.gain > 0) std::printf(", gain %.3f", tuning.gain);
-    std::printf("\n");
+  if (!json) {
+    std::printf("%s on %s (%s), %s, %zu launches an inference, by %s\n", model->path().c_str(),
+                device.name.c_str(), device.id.c_str(), precision, compiled->kernel_count(),
+                launch.c_str());
+    std::printf(
+        "load %.1f ms (programs: %zu from the cache, %zu built), first inference %.2f ms%s, its "
+        "result "
+        "after %.1f ms\n",
+        load_ms, compiled->cached_programs(), compiled->built_programs(), first_ms,
+        !first_device             ? ""
+        : *first_device == "host" ? " (first tier)"
+                                  : (" (" + *first_device + ")").c_str(),
+        first_result_ms);
+    std::printf("%zu inferences in %.2f s: %u streams, %u requests, batch %zu\n",
+                measured.latencies_ms.size(), measured.seconds, compiled->streams(), nireq, batch);
+    std::printf("latency p50 %.2f ms, p95 %.2f ms, p99 %.2f ms; %.2f images/s\n",
+                measured.percentile(50), measured.percentile(95), measured.percentile(99),
+                measured.images_per_second);
+    const TuningReport& tuning = compiled->tuning();
+    if (tuning.mode != TuningMode::disabled) {
+      std::printf("tuning: %s: %zu hits, %zu misses, %zu lapsed, %zu measured, %zu taken back",
+                  tuning.file.c_str(), tuning.hits, tuning.misses, tuning.lapsed, tuning.measured,
+                  tuning.taken_back);
+      if (tuning.gain > 0) std::printf(", gain %.3f", tuning.gain);
+      std::printf("\n");
+    }
+    print_devices(compiled->devices());
   }
-  print_devices(compiled->devices());
   std::vector<StepProfile> profile;
   if (config.perf_count) profile = compiled->profile();
-  if (arguments.has("--perf-count")) print_profile(profile);
+  if (arguments.has("--perf-count") && !json) print_profile(profile);
   if (csv) write_named_file(*csv, std::array{std::string_view(csv_of(profile))});
-  if (arguments.has("--json"))
+  if (json)
     std::printf(
         "{\"model\":%s,\"device\":%s,\"precision\":\"%s\",\"launch\":%s,\"streams\":%u,\"nireq\":%"
         "u,\"batch\":%"
@@ -236,23 +239,24 @@ void run(const Arguments& arguments) {
 }  // namespace
 
 Command bench_command() {
-  return {{"bench",
-           "load time, first inference, then latency and images per second",
-           {"MODEL"},
-           {device_option(),
-            reshape_option(),
-            {"--streams", "N", "inferences that run side by side, 0 = AUTO (1)"},
-            {"--nireq", "N", "requests in flight (2 x streams)"},
-            {"--batch", "N", "images per inference, 0 = AUTO; what the model states unless given"},
-            {"--seconds", "S", "how long to measure (10)"},
-            {"--sync", "", "one request at a time"},
-            {"--frames", "WxH:FORMAT",
-             "feed video frames (NV12, I420, BGR ...) through preprocess, upload included"},
-            {"--perf-count", "", "print each layer's time, or what it was fused into"},
-            {"--perf-csv", "FILE", "write that as the GPU plug-in's report has it"},
-            {"--json", "", "end with one line of JSON, with the layers where they are timed"},
-            config_option()}},
-          run};
+  return {
+      {"bench",
+       "load time, first inference, then latency and images per second",
+       {"MODEL"},
+       {device_option(),
+        reshape_option(),
+        {"--streams", "N", "inferences that run side by side, 0 = AUTO (1)"},
+        {"--nireq", "N", "requests in flight (2 x streams)"},
+        {"--batch", "N", "images per inference, 0 = AUTO; what the model states unless given"},
+        {"--seconds", "S", "how long to measure (10)"},
+        {"--sync", "", "one request at a time"},
+        {"--frames", "WxH:FORMAT",
+         "feed video frames (NV12, I420, BGR ...) through preprocess, upload included"},
+        {"--perf-count", "", "print each layer's time, or what it was fused into"},
+        {"--perf-csv", "FILE", "write that as the GPU plug-in's report has it"},
+        {"--json", "", "one line of JSON instead of text, with the layers where they are timed"},
+        config_option()}},
+      run};
 }
 
 }  // namespace clinfer

@@ -21,14 +21,18 @@ constexpr double kZoom = 0.85;  // of each side, in the zoomed copy
 constexpr float kLeast = 0.3f;  // confidence of objects that count, as a share of the threshold
 constexpr double kLeastLead = 0.02;  // of the evidence, that decides
 constexpr double kChance = 2;        // standard errors
+constexpr double kFewFrames =
+    8;  // divided by the number of frames: more errors where these are few
 // Factors for contradicting a fact that is stated or the family's, and one that was only assumed.
 struct Factors {
   double known, assumed;
 };
-constexpr Factors kOfObjects = {0.85, 0.97};
+// A known fact falls where the elements find next to nothing: pictures in too large a range make many
+// networks surer than they ought to be.
+constexpr Factors kOfObjects = {0.3, 0.97};
 // Classes, vectors and maps of whole pictures change little with the way that the network is fed, also
 // where the pictures are none that it was trained for (a classifier of faces).
-constexpr Factors kOfPictures = {0.4, 0.6};
+constexpr Factors kOfPictures = {0.3, 0.6};
 
 struct Range {
   const char* name;
@@ -254,8 +258,9 @@ bool is_better(const Way& a, const Way& b, bool weighted) {
     return evidence;
   };
   const Paired difference = paired(values(a), values(b));
+  const auto frames = static_cast<double>(std::min(a.evidence.size(), b.evidence.size()));
   return difference.mean > kLeastLead * (weighted ? a.weight() : a.mean()) &&
-         difference.mean > kChance * difference.error;
+         difference.mean > (kChance + kFewFrames / frames) * difference.error;
 }
 
 }  // namespace

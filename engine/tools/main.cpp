@@ -126,13 +126,17 @@ std::string overview() {
     text += "  " + command.spec.name + std::string(10 - command.spec.name.size(), ' ') +
             command.spec.help + "\n";
   }
-  return text + "clinfer COMMAND --help says more.\n";
+  return text + "clinfer COMMAND --help says more, clinfer --version which one this is.\n";
 }
 
 void dispatch(const std::vector<std::string>& words) {
   if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
     std::cout << overview();
     if (words.empty()) throw Error(ErrorCode::bad_argument, "a command is needed");
+    return;
+  }
+  if (words[0] == "--version") {
+    std::cout << "clinfer " << CLINFER_VERSION << "\n";
     return;
   }
   std::string names;

@@ -74,6 +74,16 @@ def with_fact(folder, name, key, value):
     return folder / f"{name}.xml"
 
 
+def completes():
+    """Words of the completion for bash, which asks the program."""
+    def words(*typed):
+        script = (f'source "{root}/engine/tools/completion/clinfer.bash"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _clinfer; '
+                  'printf "%s\\n" "${COMPREPLY[@]}"')
+        return subprocess.run(["bash", "-c", script, "bash", clinfer, *typed], capture_output=True, text=True, check=True, timeout=60).stdout.split()
+    assert words("do") == ["doctor"] and {"compare", "quantize", "--version"} <= set(words("")), words("")
+    assert words("compare", "--she") == ["--sheet"] and "-o" in words("quantize", "-"), words("quantize", "-")
+
+
 def doctors(folder, video):
     sheet = folder / "best.png"
     run_of = run("doctor", BALL, "--video", video, "--frames", 8, "--seconds", 4, "--json", "--sheet", sheet)
@@ -121,6 +131,7 @@ with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
     video = folder / "a ball.avi"
     record(video)
+    completes()
     compares(folder, video)
     doctors(folder, video)
     print("all right,", quantises(folder, video))

@@ -380,9 +380,10 @@ std::shared_ptr<const Model> read_model(const ModelOptions& options, const Input
                            options.config_file);
 }
 
-// The size of pictures that a file beside the model states; "" where none does.
-std::string size_beside(const std::string& file) {
-  const BesideFacts beside = read_beside(file);
+// The size of pictures that a file beside the model states; "" where none does, or the model is no file.
+std::string size_beside(const ModelOptions& options) {
+  if (options.data != nullptr) return {};
+  const BesideFacts beside = read_beside(model_file(options.model));
   const auto found = beside.info.find("picture_size");
   return found == beside.info.end() ? std::string() : found->second;
 }
@@ -407,7 +408,7 @@ bool tells_directions(const ModelOptions& options) {
 
 std::string size_for_open(const ModelOptions& options) {
   if (!options.reshape.empty()) return {};
-  if (const std::string size = size_beside(model_file(options.model)); !size.empty()) return size;
+  if (const std::string size = size_beside(options); !size.empty()) return size;
   if (tells_directions(options)) return kLinesOfDirections;
   return leaves_size_open(options) ? "640x640" : "";
 }
@@ -421,9 +422,7 @@ std::shared_ptr<const Model> read_model(const ModelOptions& options) {
   } catch (const Error&) {
     // A model that leaves its size open is read with the one that a file beside it states, or that all
     // networks of its kind have.
-    std::string size = shapes.empty() && options.data == nullptr
-                           ? size_beside(model_file(options.model))
-                           : std::string();
+    std::string size = shapes.empty() ? size_beside(options) : std::string();
     if (size.empty() && shapes.empty() && tells_directions(options)) size = kLinesOfDirections;
     if (size.empty()) throw;
     try {

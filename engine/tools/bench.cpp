@@ -106,27 +106,43 @@ std::string csv_of(const std::vector<StepProfile>& rows) {
   return text;
 }
 
-// Of several devices, or of the parts that each has.
-void print_devices(const std::vector<DeviceUse>& uses) {
-  struct Device {
-    std::string id, name;
-    unsigned long long parts = 0, inferences = 0;
-  };
-  std::vector<Device> devices;
+// A device of several, with all parts of the network that it has.
+struct DeviceCount {
+  std::string id, name;
+  unsigned long long parts = 0, inferences = 0;
+};
+
+std::vector<DeviceCount> by_device(const std::vector<DeviceUse>& uses) {
+  std::vector<DeviceCount> devices;
   for (const DeviceUse& use : uses) {
     auto known = std::find_if(devices.begin(), devices.end(),
-                              [&](const Device& other) { return other.id == use.device.id; });
+                              [&](const DeviceCount& other) { return other.id == use.device.id; });
     if (known == devices.end()) known = devices.insert(known, {use.device.id, use.device.name});
     ++known->parts;
     known->inferences += use.inferences->load();
   }
-  for (const Device& device : devices) {
-    if (uses.size() == 1) break;
+  return devices;
+}
+
+void print_devices(const std::vector<DeviceUse>& uses) {
+  if (uses.size() == 1) return;
+  const std::vector<DeviceCount> devices = by_device(uses);
+  for (const DeviceCount& device : devices) {
     std::printf("%s (%s): %llu inferences", device.id.c_str(), device.name.c_str(),
                 device.inferences);
     if (uses.size() != devices.size()) std::printf(" of its %llu subgraphs", device.parts);
     std::printf("\n");
   }
+}
+
+std::string json_of(const std::vector<DeviceCount>& devices) {
+  std::string text;
+  for (const DeviceCount& device : devices)
+    text += (text.empty() ? "{\"id\":" : ",{\"id\":") + json_quoted(device.id) +
+            ",\"name\":" + json_quoted(device.name) +
+            ",\"inferences\":" + std::to_string(device.inferences) +
+            ",\"subgraphs\":" + std::to_string(device.parts) + "}";
+  return text;
 }
 
 void run(const Arguments& arguments) {
@@ -227,12 +243,15 @@ void run(const Arguments& arguments) {
         "{\"model\":%s,\"device\":%s,\"precision\":\"%s\",\"launch\":%s,\"streams\":%u,\"nireq\":%"
         "u,\"batch\":%"
         "zu,"
-        "\"load_ms\":%.3f,\"first_ms\":%.3f,\"first_result_ms\":%.3f,\"images_per_second\":%.3f,"
-        "\"latency_ms\":{\"p50\":%.3f,\"p95\":%.3f,\"p99\":%.3f}%s}\n",
+        "\"load_ms\":%.3f,\"cached_programs\":%zu,\"built_programs\":%zu,\"first_ms\":%.3f,"
+        "\"first_device\":%s,\"first_result_ms\":%.3f,\"images_per_second\":%.3f,"
+        "\"latency_ms\":{\"p50\":%.3f,\"p95\":%.3f,\"p99\":%.3f},\"devices\":[%s]%s}\n",
         json_quoted(model->path()).c_str(), json_quoted(device.name).c_str(), precision,
-        json_quoted(launch).c_str(), compiled->streams(), nireq, batch, load_ms, first_ms,
-        first_result_ms, measured.images_per_second, measured.percentile(50),
-        measured.percentile(95), measured.percentile(99),
+        json_quoted(launch).c_str(), compiled->streams(), nireq, batch, load_ms,
+        compiled->cached_programs(), compiled->built_programs(), first_ms,
+        json_quoted(first_device ? *first_device : device.id).c_str(), first_result_ms,
+        measured.images_per_second, measured.percentile(50), measured.percentile(95),
+        measured.percentile(99), json_of(by_device(compiled->devices())).c_str(),
         config.perf_count ? (",\"layers\":[" + json_of(profile) + "]").c_str() : "");
 }
 

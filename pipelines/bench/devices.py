@@ -16,12 +16,12 @@ import tempfile
 
 
 def bench(program, model, device, options, environment=None):
-    """The line of JSON that `clinfer bench` ends with, and all that it printed."""
+    """What `clinfer bench` measured."""
     done = subprocess.run([program, 'bench', model, '--device', device, '--json', *options], capture_output=True, text=True,
                           env=environment, check=False)
     if done.returncode != 0:
         sys.exit(f'{device}: {done.stderr}')
-    return json.loads(done.stdout.splitlines()[-1]), done.stdout + done.stderr
+    return json.loads(done.stdout)
 
 
 def measure_multi(args):
@@ -34,13 +34,13 @@ def measure_multi(args):
     rates = {name: [] for name in names}
     for _ in range(args.rounds):
         for name in names:
-            result, text = bench(args.program, args.model, name, options)
+            result = bench(args.program, args.model, name, options)
             rates[name].append(result['images_per_second'])
     one = statistics.median(rates[names[0]])
     for name in names:
         rate = statistics.median(rates[name])
         print(f'{name}: {rate:.0f} images/s ({min(rates[name]):.0f} to {max(rates[name]):.0f}), {rate / one:.2f} times one device')
-    print(text)
+    print(', '.join(f'{device["id"]}: {device["inferences"]} inferences' for device in result['devices']))
 
 
 def first_result(args, device):
@@ -48,16 +48,16 @@ def first_result(args, device):
     with tempfile.TemporaryDirectory() as folder:
         caches = {name: str(pathlib.Path(folder, name)) for name in ('XDG_CACHE_HOME', 'POCL_CACHE_DIR', 'CUDA_CACHE_PATH')}
         settings = [word for setting in args.config for word in ('--config', setting)]
-        result, text = bench(args.program, args.model, device, ['--seconds', '1', *settings], {**os.environ, **caches})
+        result = bench(args.program, args.model, device, ['--seconds', '1', *settings], {**os.environ, **caches})
     print(f'{device}: first result after {result["first_result_ms"]:.0f} ms, loaded after {result["load_ms"]:.0f} ms')
-    print('  ' + next(line for line in text.splitlines() if line.startswith('load ')))
+    print(f'  {result["built_programs"]} programs built, first inference on {result["first_device"]}: {result["first_ms"]:.2f} ms')
 
 
 def compare_hetero(args, devices):
     with tempfile.TemporaryDirectory() as folder:
         for name in (devices.split(',')[0], f'HETERO:{devices}'):
             print(name, bench(args.program, args.model, name, ['--seconds', '2', '--config', 'HETERO_DUMP_GRAPH_DOT=YES', '--config',
-                                                              f'GRAPH_DUMPS_DIR={folder}'])[1])
+                                                              f'GRAPH_DUMPS_DIR={folder}']))
         for drawing in sorted(pathlib.Path(folder).glob('hetero_*.dot')):
             text = drawing.read_text()
             parts = sorted(set(part.split('\\n')[0] for part in text.split('subgraph=')[1:]))

@@ -143,9 +143,12 @@ TEST_F(DevicesCli, BenchCountsTheInferencesOfEachDevice) {
                               " --device MULTI:CPU.0,CPU.1 --seconds 0.5 --frames 320x240:NV12 "
                               "--config CPU.1.THROUGHPUT_STREAMS=2 --json");
   EXPECT_EQ(outcome.status, 0) << outcome.err;
-  EXPECT_TRUE(says(outcome.out, "3 streams, 6 requests"));
-  EXPECT_TRUE(says(outcome.out, "CPU.0 (" + name(0)));
-  EXPECT_TRUE(says(outcome.out, "CPU.1 (" + name(1)));
+  EXPECT_TRUE(says(outcome.out, "\"streams\":3,\"nireq\":6"));
+  for (const int device : {0, 1})
+    EXPECT_TRUE(says(outcome.out, "{\"id\":\"CPU." + std::to_string(device) + "\",\"name\":\"" +
+                                      name(device) + "\",\"inferences\":"));
+  EXPECT_EQ(outcome.out.front(), '{');
+  EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1) << outcome.out;
 }
 
 TEST_F(DevicesCli, ALostDeviceIsOneLineAndTheOthersGoOn) {

@@ -242,9 +242,9 @@ TEST_F(Hetero, StatedAffinitiesMakeParts) {
   EXPECT_TRUE(parts.contains("subgraph0"));
   EXPECT_TRUE(parts.contains("subgraph1"));
   // The parts are drawn; automatic affinities are not, as there are none.
-  const std::string drawing = read_file(folder_ / "drawings/hetero_subgraphs_ball.dot");
+  const std::string drawing = read_file(folder_ / "drawings/hetero_subgraphs_parts.dot");
   EXPECT_TRUE(says(drawing, "subgraph=1\\ndevice=CPU.1"));
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "drawings/hetero_affinity_ball.dot"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "drawings/hetero_affinity_parts.dot"));
 }
 
 TEST_F(Hetero, PartsComeFromTheCache) {

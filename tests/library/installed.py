@@ -115,7 +115,7 @@ def main():
 
         page = (prefix / "share/man/man1/clinfer.1").read_text()
         commands = re.findall(r"^  (\w+)  ", run([prefix / "bin/clinfer", "--help"], environment), re.M)
-        described = re.findall(r"^\.B (\w+)$", page[page.index(".SH COMMANDS"):], re.M)
+        described = re.findall(r"^\.B (\w+)$", page.partition(".SH COMMANDS")[2].partition("\n.SH ")[0], re.M)
         if not commands or described != commands:
             sys.exit(f"the manual page describes {described}, the program has {commands}")
         print("ok   manual page")

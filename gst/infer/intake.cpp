@@ -325,8 +325,6 @@ GstFlowReturn Intake::take_event(Handle<GstEvent> event) {
   const auto flow_of = [](bool done) { return done ? GST_FLOW_OK : GST_FLOW_ERROR; };
   GST_LOG_OBJECT(self_, "event: %" GST_PTR_FORMAT, event.get());
   switch (GST_EVENT_TYPE(event.get())) {
-    case GST_EVENT_FLUSH_START: {
-    }
     case GST_EVENT_CAPS:
       if (!set_caps(event.get())) return GST_FLOW_NOT_NEGOTIATED;
       break;

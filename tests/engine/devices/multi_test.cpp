@@ -129,14 +129,20 @@ TEST_F(Multi, WhatALostDeviceHadIsDoneByTheOther) {
   EXPECT_TRUE(same(infer(*later, picture(9)), wanted(9)));
 }
 
-TEST_F(Multi, OtherImagesOfABatchStay) {
-  std::vector<uint8_t> pixels(64 * 48, 90);
+// 64x48 pixels, whose memory the frame does not own.
+Frame grey_frame(const std::vector<uint8_t>& pixels) {
   Frame frame;
   frame.format = PixelFormat::gray8;
   frame.width = 64;
   frame.height = 48;
   frame.planes[0] = pixels.data();
   frame.strides[0] = 64;
+  return frame;
+}
+
+TEST_F(Multi, OtherImagesOfABatchStay) {
+  const std::vector<uint8_t> pixels(64 * 48, 90);
+  const Frame frame = grey_frame(pixels);
   std::vector<std::vector<float>> results;
   for (const char* device : {"CPU.0", "MULTI:CPU.0,CPU.1"}) {
     Config config = on(device);
@@ -162,13 +168,8 @@ TEST_F(Multi, OtherImagesOfABatchStay) {
 
 // The device that failed was the only one that still had it: no other picture takes its place.
 TEST_F(Multi, AFrameOfALostDeviceIsSetAgain) {
-  std::vector<uint8_t> pixels(64 * 48, 90);
-  Frame frame;
-  frame.format = PixelFormat::gray8;
-  frame.width = 64;
-  frame.height = 48;
-  frame.planes[0] = pixels.data();
-  frame.strides[0] = 64;
+  const std::vector<uint8_t> pixels(64 * 48, 90);
+  const Frame frame = grey_frame(pixels);
   const auto compiled = compile("MULTI:CPU.0,CPU.1");
   const auto first = compiled->create_request(), request = compiled->create_request();
   request->set_frame(0, frame, {});

@@ -1,5 +1,5 @@
-// Inferences whose end is told by a call, one at a time or as many as a device takes. A third public
-// header, for applications that would rather be called than wait.
+// Asynchronous inferences with completion callbacks: AsyncRequest runs one at a time, AsyncQueue as many as a device
+// takes. This public header is for applications that would rather be called than wait.
 #pragma once
 
 #include <exception>

@@ -56,7 +56,7 @@ class CompilerPool {
   // Says why fewer processes compile than should, or none; "" where that has been said in this
   // process.
   std::string take_problem();
-  // True where no process could be had although one was wanted, be it said or not.
+  // True when a process was wanted and none could be started, also after take_problem() has said so.
   bool has_problem();
 
  private:

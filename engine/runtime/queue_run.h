@@ -45,7 +45,7 @@ class QueueRun final : public PlanRun {
                   RequestMemory& memory);
   // Maps results where the device shares the host's memory, until the next inference in this memory.
   const std::byte* map(size_t offset, size_t bytes);
-  // Called after each step, which has finished then; or empty.
+  // The run waits for each step and then calls this, so that a caller can time or read it; may be empty.
   std::function<void(size_t step)> visit;
 
   CommandEvents events;

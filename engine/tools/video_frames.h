@@ -39,7 +39,8 @@ FrameLayout layout_of(const std::string& caps);
 class EvenSample {
  public:
   explicit EvenSample(size_t count) : count_(count) {}
-  // Whether to keep number `number`; the numbers come in order. May drop kept ones: see kept().
+  // Returns true when the frame of this number is to be kept. Numbers come in order. Frames that were kept before may
+  // be dropped by it: kept() lists those that remain.
   bool wants(size_t number);
   const std::vector<size_t>& kept() const { return kept_; }
   std::vector<size_t> chosen() const;  // `count` of what is kept at most, the ends included

@@ -36,7 +36,8 @@ struct FilterState {
   std::unique_ptr<clinfer::PictureModel> model;
   GstVideoInfo in, out;
   clinfer::UnreadableFrames unreadable;
-  // A state change, which waits for the streaming thread, sets these:
+  // True from the start of a change to READY, which waits for the streaming thread: compiling and inference read it
+  // and give up.
   std::atomic<bool> stopping{false};
 };
 

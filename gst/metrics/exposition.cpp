@@ -98,8 +98,8 @@ std::string name_of(gpointer object) {
   return text;
 }
 
-// Calls `visit` for each value of an iterator; anew from the start where the bin changes meanwhile, which the values
-// that were seen already are not repeated for.
+// Calls `visit` once for each element of an iterator, after the walk is complete: the walk starts again when the bin
+// changes meanwhile, and no element is visited twice.
 void for_each(GstIterator* iterator, const std::function<void(gpointer)>& visit) {
   std::vector<Handle<GstElement>> seen;
   GValue value = G_VALUE_INIT;

@@ -137,6 +137,7 @@ def main():
             sys.exit(f"every function: {text!r}")
         print("ok   every function")
 
+        by_cmake(folder, prefix, model, environment)
         examples = source / "pipelines/examples"
         compile_(examples / "share_buffers.cpp", "share_buffers", "clinfer")
         text = run([folder / "share_buffers", model], environment)
@@ -156,6 +157,38 @@ def main():
         if failing.returncode != 1 or not failing.stderr.strip():
             sys.exit(f"decode_and_infer of a file that is not there: {failing}")
         print("ok   decode_and_infer")
+
+
+def by_cmake(folder, prefix, model, environment):
+    """Builds a program by find_package(), which refuses a version that is too new or has another interface."""
+    if not shutil.which("cmake"):
+        print("skip cmake: it is not installed")
+        return
+    project = folder / "cmake"
+    project.mkdir()
+
+    def configure(version):
+        (project / "CMakeLists.txt").write_text(f"""cmake_minimum_required(VERSION 3.18)
+project(every CXX)
+set(CMAKE_CXX_STANDARD 20)
+find_package(clinfer {version} REQUIRED)
+add_executable(every ../every.cpp)
+target_link_libraries(every PRIVATE clinfer::clinfer)
+""")
+        return subprocess.run(["cmake", "-S", project, "-B", project / "build", f"-DCMAKE_PREFIX_PATH={prefix}"], env=environment,
+                              capture_output=True, text=True, timeout=300)
+
+    for version in ("0.1", "99.0"):
+        refused = configure(version)
+        if refused.returncode == 0 or "clinferConfig.cmake" not in refused.stderr:
+            sys.exit(f"cmake: version {version} was taken: {refused.stdout}{refused.stderr}")
+    done = configure("0.2")
+    if done.returncode != 0:
+        sys.exit(f"cmake: {done.stdout}{done.stderr}")
+    run(["cmake", "--build", project / "build"], environment)
+    if run([project / "build/every", model], environment) != "u8 [1,3,4,5] shipped a b\n":
+        sys.exit("cmake: the program does not work")
+    print("ok   cmake")
 
 
 def check_places(name, places, wanted_x, wanted_y):

@@ -151,8 +151,10 @@ void run(const Arguments& arguments) {
   config.perf_count |= arguments.has("--perf-count") || csv;
   const double seconds = arguments.seconds("--seconds", 10);
   constexpr unsigned kMostRequests = 256;  // as the element's nireq
+  constexpr unsigned kMostRepeated = 1'000'000'000;
   const unsigned asked =
       arguments.has("--sync") ? 1 : arguments.number("--nireq", 0, 1, kMostRequests);
+  const size_t repeated = arguments.number("--repeat", 0, 1, kMostRepeated);
   std::optional<SyntheticFrame> frame;
   if (const auto text = arguments.value("--frames")) frame.emplace(*text);
 
@@ -200,6 +202,7 @@ void run(const Arguments& arguments) {
 
   const size_t batch = batch_of(*compiled);
   const Measured measured = measure(requests, feed, seconds, batch);
+  const size_t different = repeated == 0 ? 0 : count_different(*compiled, requests, feed, repeated);
   say_problems(*compiled);
 
   const DeviceInfo& device = compiled->device();
@@ -224,6 +227,8 @@ void run(const Arguments& arguments) {
     std::printf("latency p50 %.2f ms, p95 %.2f ms, p99 %.2f ms; %.2f images/s\n",
                 measured.percentile(50), measured.percentile(95), measured.percentile(99),
                 measured.images_per_second);
+    if (repeated != 0)
+      std::printf("%zu of %zu inferences gave other results than the first\n", different, repeated);
     const TuningReport& tuning = compiled->tuning();
     if (tuning.mode != TuningMode::disabled) {
       std::printf("tuning: %s: %zu hits, %zu misses, %zu lapsed, %zu measured, %zu taken back",
@@ -245,14 +250,22 @@ void run(const Arguments& arguments) {
         "zu,"
         "\"load_ms\":%.3f,\"cached_programs\":%zu,\"built_programs\":%zu,\"first_ms\":%.3f,"
         "\"first_device\":%s,\"first_result_ms\":%.3f,\"images_per_second\":%.3f,"
-        "\"latency_ms\":{\"p50\":%.3f,\"p95\":%.3f,\"p99\":%.3f},\"devices\":[%s]%s}\n",
+        "\"latency_ms\":{\"p50\":%.3f,\"p95\":%.3f,\"p99\":%.3f},\"devices\":[%s]%s%s}\n",
         json_quoted(model->path()).c_str(), json_quoted(device.name).c_str(), precision,
         json_quoted(launch).c_str(), compiled->streams(), nireq, batch, load_ms,
         compiled->cached_programs(), compiled->built_programs(), first_ms,
         json_quoted(first_device ? *first_device : device.id).c_str(), first_result_ms,
         measured.images_per_second, measured.percentile(50), measured.percentile(95),
         measured.percentile(99), json_of(by_device(compiled->devices())).c_str(),
+        repeated == 0 ? ""
+                      : (",\"repeated\":" + std::to_string(repeated) +
+                         ",\"different\":" + std::to_string(different))
+                            .c_str(),
         config.perf_count ? (",\"layers\":[" + json_of(profile) + "]").c_str() : "");
+  if (different != 0)
+    throw Error(ErrorCode::device_failed, std::to_string(different) + " of " +
+                                              std::to_string(repeated) +
+                                              " inferences gave other results than the first");
 }
 
 }  // namespace
@@ -269,6 +282,8 @@ Command bench_command() {
         {"--batch", "N", "images per inference, 0 = AUTO; what the model states unless given"},
         {"--seconds", "S", "how long to measure (10)"},
         {"--sync", "", "one request at a time"},
+        {"--repeat", "N",
+         "then compare the results of N inferences with those of the first, bit by bit"},
         {"--frames", "WxH:FORMAT",
          "feed video frames (NV12, I420, BGR ...) through preprocess, upload included"},
         {"--perf-count", "", "print each layer's time, or what it was fused into"},

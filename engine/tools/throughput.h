@@ -38,4 +38,10 @@ size_t batch_of(const CompiledModel& compiled);
 Measured measure(std::vector<std::unique_ptr<InferRequest>>& requests, const Feed& feed,
                  double seconds, size_t batch);
 
+// Runs so many inferences, by all requests at a time as measure() does, and returns how many of them gave
+// other results than the first one, in any bit. Throws what an inference threw.
+size_t count_different(const CompiledModel& compiled,
+                       std::vector<std::unique_ptr<InferRequest>>& requests, const Feed& feed,
+                       size_t inferences);
+
 }  // namespace clinfer

@@ -291,6 +291,17 @@ TEST_F(Cli, Measures) {
   EXPECT_EQ(run({"bench", model_, "--seconds", "0.1", "--sync"}).status, 0);
 }
 
+TEST_F(Cli, BenchComparesRepeatedInferences) {
+  const Outcome text =
+      run({"bench", model_, "--seconds", "1e-6", "--repeat", "20", "--nireq", "3"});
+  EXPECT_EQ(text.status, 0) << text.out;
+  EXPECT_NE(text.out.find("0 of 20 inferences gave other results than the first"),
+            std::string::npos)
+      << text.out;
+  const Outcome json = run({"bench", model_, "--seconds", "1e-6", "--repeat", "20", "--json"});
+  EXPECT_NE(json.out.find(",\"repeated\":20,\"different\":0}"), std::string::npos) << json.out;
+}
+
 TEST_F(Cli, SaysWhatRunsOnTheHostAndByHowManyThreads) {
   const std::string model = test::host_layer_model(folder_);
   const Outcome outcome = run(

@@ -110,8 +110,8 @@ struct Config {
   // cost more than what they compute. yes: also where it does not pay; a device whose work-groups
   // cannot wait for each other computes in a single one.
   enum class Persistent { automatic, yes, no } persistent = Persistent::automatic;
-  // How the device gets an inference: as graphs of CUDA's driver interface, or launch by launch in an
-  // OpenCL queue (automatic, too). graph: warns where the device or the model cannot.
+  // How the device gets an inference: as graphs of CUDA's driver interface, or launch by launch in an OpenCL
+  // queue. automatic: as graphs where device and model have them. graph: warns where they have not.
   enum class Launch { automatic, graph, queue } launch = Launch::automatic;
   bool perf_count = false;  // event timing of every step
   // Also plans half a batch, a quarter and so on down to one image, for InferRequest::start(). They

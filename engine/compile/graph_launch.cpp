@@ -3,26 +3,94 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
+#include <iterator>
 
 #include "engine/measure/noise.h"
+#include "engine/runtime/graph_run.h"
 #include "engine/runtime/infer_request.h"
+#include "engine/runtime/launch.h"
+#include "kernels/base/host_type.h"
 #include "kernels/base/threads.h"
 
 namespace clinfer {
 
 namespace {
 
-// The most that is compared of one memory.
-constexpr size_t kCompared = size_t{256} << 20;
+constexpr size_t kSumItems = size_t{1} << 16, kSumGroup = 256;  // of the kernel that computes sums
 
-std::vector<std::byte> bytes_of(const cl::CommandQueue& queue, const cl::Buffer& buffer) {
-  std::vector<std::byte> bytes(std::min<size_t>(buffer.getInfo<CL_MEM_SIZE>(), kCompared));
-  queue.enqueueReadBuffer(buffer, CL_TRUE, 0, bytes.size(), bytes.data());
-  return bytes;
+KernelSpec spec_of_sums(size_t words) {
+  KernelSpec spec;
+  spec.source = "checksum.cl";
+  spec.defines = {{"GROUP", std::to_string(kSumGroup)}};
+  spec.global = {kSumItems, 1, 1};
+  spec.local = {kSumGroup, 1, 1};
+  const std::array<int, 4> size{static_cast<int>(words / kSumItems),
+                                static_cast<int>(words % kSumItems)};
+  spec.arguments = {Argument::input(0, 4), Argument::output(0, 4), Argument::value(size)};
+  return spec;
+}
+
+// Computes sums of memories on the device: to read the memories takes up to a second.
+class Sums {
+ public:
+  explicit Sums(const DeviceNetwork& network)
+      : kernel_(network.whole.programs->kernel(program_of_sums().kernel_name)),
+        sums_(network.context->context, CL_MEM_WRITE_ONLY, kSumItems * sizeof(cl_uint)) {}
+
+  std::vector<cl_uint> of(const cl::CommandQueue& queue, const cl::Buffer& memory) {
+    const KernelSpec spec = spec_of_sums(memory.getInfo<CL_MEM_SIZE>() / sizeof(cl_uint));
+    bind_arguments(kernel_, spec, [&](const Argument& argument) {
+      return BoundBuffer{argument.kind == Argument::Kind::output ? sums_ : memory};
+    });
+    enqueue(queue, kernel_, spec);
+    std::vector<cl_uint> sums(kSumItems);
+    queue.enqueueReadBuffer(sums_, CL_TRUE, 0, sums.size() * sizeof(cl_uint), sums.data());
+    return sums;
+  }
+
+ private:
+  cl::Kernel kernel_;
+  const cl::Buffer sums_;
+};
+
+// Writes noise where the inputs lie, the same for each image: a large batch takes no longer than a small one.
+void write_noise(const DeviceNetwork& network, const cl::CommandQueue& queue,
+                 const cl::Buffer& memory) {
+  constexpr int64_t kMostElements = 1 << 16;
+  const Plan& plan = network.plan();
+  for (size_t i = 0; i < network.network_inputs.size(); ++i) {
+    const Edge input{plan.graph->parameters[i], 0};
+    const Region& region = plan.region_of(input);
+    const TensorDesc& stored = input.node->outputs[0].desc;
+    const size_t size = size_of(stored.type);
+    Port port = network.network_inputs[i];
+    port.type = host_type(stored.type);
+    const auto elements =
+        std::min<int64_t>(kMostElements, static_cast<int64_t>(region.bytes / size));
+    // The rank tells pictures from other inputs.
+    std::fill(port.shape.begin(), port.shape.end(), 1);
+    if (port.shape.empty()) port.shape = {1};
+    port.shape.back() = elements;
+    const Tensor noise = synthetic_tensor(port);
+    std::vector<std::byte> bytes(static_cast<size_t>(elements) * size);
+    if (bytes.empty()) continue;
+    scatter_to(noise, TensorDesc::row_major(stored.type, {elements}), bytes.data());
+    queue.enqueueWriteBuffer(memory, CL_TRUE, region.offset, bytes.size(), bytes.data());
+    for (size_t done = bytes.size(); done < region.bytes;) {
+      const size_t more = std::min(done, region.bytes - done);
+      queue.enqueueCopyBuffer(memory, memory, region.offset, region.offset + done, more);
+      done += more;
+    }
+  }
+}
+
+bool same_bits(const Tensor& a, const Tensor& b) {
+  return a.shape() == b.shape() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
 }
 
 }  // namespace
+
+ocl::Instantiation program_of_sums() { return ocl::instantiate(spec_of_sums(0)); }
 
 std::shared_ptr<const cuda::Device> open_cuda(const ocl::Device& device) {
   const ocl::MemorySharing sharing(device);
@@ -39,6 +107,8 @@ void load_graph_kernels(DeviceNetwork& network, unsigned threads) {
   std::vector<std::pair<std::string, std::string>>
       binaries;  // by name; drivers may give them one by one
   const auto add = [&](const SizedPlan& sized) {
+    if (const std::string why = reject_graph(sized); !why.empty())
+      throw cuda::Failure(ErrorCode::unsupported, why);
     for (size_t s = 0; s < sized.plan.steps.size(); ++s)
       for (const std::string& name : sized.kernel_names[s])
         if (network.graph_kernels.try_emplace(name).second)
@@ -55,40 +125,40 @@ void load_graph_kernels(DeviceNetwork& network, unsigned threads) {
     network.graph_kernels[binaries[i].first] = std::move(kernels[i]);
 }
 
-void check_graphs(const std::shared_ptr<const DeviceNetwork>& network) {
+void check_graphs(const std::shared_ptr<const DeviceNetwork>& network,
+                  const std::function<void(InferRequest&)>& wait) {
   DeviceStream& stream = network->stream(0);
   DeviceRequest request(network, stream);
+  const cl::Buffer memories[] = {stream.memory.buffer, request.memory()};
+  Sums sums(*network);
   std::vector<size_t> sizes{0};
   for (const auto& [images, sized] : network->partial) sizes.push_back(images);
   for (const size_t images : sizes) {
-    // Gives what a run leaves in the memory of both, which holds nothing of another run before.
-    const auto contents = [&](const std::function<void()>& run) {
-      for (const cl::Buffer& buffer : {stream.memory.buffer, request.memory()})
-        stream.queue.enqueueFillBuffer(buffer, cl_uint{0xA5A5A5A5}, 0,
-                                       buffer.getInfo<CL_MEM_SIZE>() / 4 * 4);
+    // The state after an inference, of memory that holds nothing of another one before it.
+    struct State {
+      std::vector<cl_uint> sums;
+      std::vector<Tensor> results;
+    };
+    const auto run = [&](bool by_queue) {
+      for (const cl::Buffer& memory : memories)
+        stream.queue.enqueueFillBuffer(memory, cl_uint{0xA5A5A5A5}, 0,
+                                       memory.getInfo<CL_MEM_SIZE>() / 4 * 4);
+      write_noise(*network, stream.queue, request.memory());
       stream.queue.finish();
-      set_noise(request, network->inputs);
-      run();
-      return std::pair(bytes_of(stream.queue, stream.memory.buffer),
-                       bytes_of(stream.queue, request.memory()));
-    };
-    const auto results = [&] {
-      std::vector<Tensor> tensors;
-      for (size_t i = 0; i < network->outputs.size(); ++i) tensors.push_back(request.output(i));
-      return tensors;
-    };
-    const auto expected = contents([&] { request.run_step_by_step([](size_t) {}, images); });
-    const std::vector<Tensor> wanted = results();
-    const auto found = contents([&] {
+      request.keep_to_queue(by_queue);
       request.start(images);
-      request.wait({});
-    });
-    const std::vector<Tensor> got = results();
-    const auto same = [](const Tensor& a, const Tensor& b) {
-      return a.shape() == b.shape() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
+      wait(request);
+      State left;
+      for (const cl::Buffer& memory : memories)
+        std::ranges::copy(sums.of(stream.queue, memory), std::back_inserter(left.sums));
+      for (size_t i = 0; i < network->outputs.size(); ++i)
+        left.results.push_back(request.output(i));
+      return left;
     };
-    if (found != expected ||
-        !std::equal(got.begin(), got.end(), wanted.begin(), wanted.end(), same))
+    const State expected = run(true), found = run(false);
+    if (found.sums != expected.sums ||
+        !std::equal(found.results.begin(), found.results.end(), expected.results.begin(),
+                    expected.results.end(), same_bits))
       throw cuda::Failure(ErrorCode::device_failed,
                           "a graph's results differ from those of OpenCL's own launches");
   }

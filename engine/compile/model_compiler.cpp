@@ -27,6 +27,8 @@ namespace {
 // A device of 100 GFLOP/s, a CPU of a few cores, takes ten seconds for so many multiply-adds.
 constexpr double kAbsurdWork = 5e11;
 
+const std::string kNoGraphs = "kernels are launched one by one, by OpenCL: ";
+
 // MODEL_03_pass.dot: several models may be drawn into one folder.
 void write_dump(const Model& model, const std::string& directory, size_t index,
                 const std::string& name, const std::string& dot) {
@@ -56,7 +58,7 @@ std::shared_ptr<DeviceModel> compile_model(std::shared_ptr<const Model> model, c
       return ModelCompiler(model, config, options).compile(progress, observer);
     } catch (const cuda::Failure& failure) {
       ModelCompiler anew(std::move(model), config, options);
-      anew.launch_by_queue(failure.what());
+      anew.launch_by_queue(failure);
       return anew.compile(progress, observer);
     }
   } catch (const cl::Error& error) {
@@ -111,7 +113,7 @@ std::shared_ptr<DeviceModel> ModelCompiler::compile(const Progress& progress,
         tuning.measures() ? "kernels are being measured" : reject_graph(network_->whole);
     if (!why.empty()) leave_graphs(why);
     if (!why.empty() && config_.launch == Config::Launch::graph)
-      report_.warnings.push_back("kernels are launched one by one, by OpenCL: " + why);
+      report_.warnings.push_back(kNoGraphs + why);
   }
   // Nothing else computes during measurements.
   if (!tuning.measures() && !config_.perf_count) first_tier_ = options_.first_tier;
@@ -129,7 +131,14 @@ std::shared_ptr<DeviceModel> ModelCompiler::compile(const Progress& progress,
   network_->options.driver_compiles = compilers->has_problem();
   if (network_->cuda != nullptr) {
     load_graph_kernels(*network_, config_.max_num_threads);
-    check_graphs(network_);
+    const auto begin = std::chrono::steady_clock::now();
+    check_graphs(network_, [&](InferRequest& request) { wait_for(request, progress); });
+    log(LogArea::plan, LogLevel::info, [&] {
+      const std::chrono::duration<double, std::milli> taken =
+          std::chrono::steady_clock::now() - begin;
+      return "graphs compute what single launches do, as inferences of " +
+             std::to_string(taken.count()) + " ms show";
+    });
   }
   warm_up(progress);
   if (!cores_share_launches()) {
@@ -262,19 +271,27 @@ void ModelCompiler::open_device() {
 // saved by persistent kernels. Measurements, looks at single steps and shared queues need OpenCL's launches.
 void ModelCompiler::open_graphs() {
   barrier_ = network_->traits.grid_barrier;
-  if (config_.launch != Config::Launch::graph || network_->shares_host_memory()) return;
-  if (config_.perf_count) return leave_graphs("layers are timed");
-  if (options_.expose_layers) return leave_graphs("layers are compared");
-  if (options_.context || network_->exclusive) return leave_graphs("the queue is shared");
-  if (config_.persistent == Config::Persistent::yes) return leave_graphs("persistent kernels");
-  try {
-    network_->cuda = open_cuda(network_->context->device);
-    network_->traits.grid_barrier = GridBarrier::none;
-    report_.launch = "graph";
-  } catch (const cuda::Failure& failure) {
-    leave_graphs(failure.what());
-    warn_once(std::string("kernels are launched one by one, by OpenCL: ") + failure.what());
-  }
+  if (config_.launch == Config::Launch::queue || network_->shares_host_memory()) return;
+  std::string why = config_.perf_count                              ? "layers are timed"
+                    : options_.expose_layers                        ? "layers are compared"
+                    : options_.context || network_->exclusive       ? "the queue is shared"
+                    : config_.persistent == Config::Persistent::yes ? "persistent kernels"
+                                                                    : "";
+  bool ought_to_work = false;
+  if (why.empty()) try {
+      network_->cuda = open_cuda(network_->context->device);
+      network_->traits.grid_barrier = GridBarrier::none;
+      report_.launch = "graph";
+      return;
+    } catch (const cuda::Failure& failure) {
+      why = failure.what();
+      ought_to_work = graphs_ought_to_work(failure);
+      if (ought_to_work) warn_once(kNoGraphs + why);
+    }
+  // Of other vendors' devices, which never have graphs, nothing needs to be said.
+  if (config_.launch == Config::Launch::graph || ought_to_work ||
+      network_->traits.vendor == Vendor::nvidia)
+    leave_graphs(why);
 }
 
 void ModelCompiler::leave_graphs(const std::string& why) {
@@ -283,10 +300,15 @@ void ModelCompiler::leave_graphs(const std::string& why) {
   report_.launch = "queue (" + why + ")";
 }
 
-void ModelCompiler::launch_by_queue(const std::string& why) {
+void ModelCompiler::launch_by_queue(const cuda::Failure& failure) {
+  report_.launch = std::string("queue (") + failure.what() + ")";
+  if (graphs_ought_to_work(failure)) report_.warnings.push_back(kNoGraphs + failure.what());
   config_.launch = Config::Launch::queue;
-  report_.launch = "queue (" + why + ")";
-  report_.warnings.push_back("kernels are launched one by one, by OpenCL: " + why);
+}
+
+// Whether a failure is worth a warning: not where a driver or a kernel has no graphs, unless these are wanted.
+bool ModelCompiler::graphs_ought_to_work(const cuda::Failure& failure) const {
+  return config_.launch == Config::Launch::graph || failure.code() != ErrorCode::unsupported;
 }
 
 void ModelCompiler::open_cache() {
@@ -412,10 +434,15 @@ void ModelCompiler::add_up_work() {
 // One inference, so that what drivers compile or allocate at the first launch does not delay the
 // first frame.
 void ModelCompiler::warm_up(const Progress& progress) {
-  constexpr auto kAskAgain = std::chrono::milliseconds(50);
   DeviceRequest warm(network_, network_->stream(0));
   warm.start(0);
-  while (!warm.wait(kAskAgain))
+  wait_for(warm, progress);
+}
+
+// Waits for an inference that was started, and asks every now and then whether it is still wanted.
+void ModelCompiler::wait_for(InferRequest& request, const Progress& progress) const {
+  constexpr auto kAskAgain = std::chrono::milliseconds(50);
+  while (!request.wait(kAskAgain))
     if (progress && !progress("running the first inference", 0, 1))
       throw Error(ErrorCode::cancelled, "the first inference was cancelled");
 }
@@ -568,6 +595,7 @@ void ModelCompiler::build(SizedPlan& sized, const Progress& progress) {
     }
     sized.kernel_names.push_back(std::move(names));
   }
+  if (network_->cuda != nullptr && &sized == &network_->whole) wanted.push_back(program_of_sums());
   ocl::Programs::Building building(
       *network_->context, wanted,
       {network_->cache.get(),

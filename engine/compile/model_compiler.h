@@ -49,7 +49,7 @@ class ModelCompiler {
   ModelCompiler(std::shared_ptr<const Model> model, const Config& config,
                 const InternalOptions& options);
   // Instead of graphs, which failed: the device gets its work from OpenCL's queue.
-  void launch_by_queue(const std::string& why);
+  void launch_by_queue(const cuda::Failure& failure);
   // The finished model. Throws Error, cl::Error and std::bad_alloc; cuda::Failure where graphs failed, with
   // which a compilation anew may do without.
   std::shared_ptr<DeviceModel> compile(const Progress& progress, const TuningObserver& observer);
@@ -62,6 +62,7 @@ class ModelCompiler {
   void open_device();
   void open_graphs();
   void leave_graphs(const std::string& why);
+  bool graphs_ought_to_work(const cuda::Failure& failure) const;
   void open_cache();
   Tuning plan_kernels();
   std::unique_ptr<Graph> make_graph();
@@ -83,6 +84,7 @@ class ModelCompiler {
   void add_partial_batches(HostWeights& weights, const Progress& progress);
   std::optional<SizedPlan> plan_partial_batch(int64_t images) const;
   void warm_up(const Progress& progress);
+  void wait_for(InferRequest& request, const Progress& progress) const;
   void build_preprocess_of_first_tier();
 
   const std::shared_ptr<const Model> model_;

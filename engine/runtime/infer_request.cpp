@@ -70,7 +70,7 @@ void DeviceRequest::start(size_t images) {
 void DeviceRequest::enqueue(size_t images) {
   work_.by_queue.events.downloads.clear();
   leave_results();
-  const bool by_graph = work_.by_graph != nullptr && !work_.by_queue.visit &&
+  const bool by_graph = work_.by_graph != nullptr && !keeps_to_queue_ && !work_.by_queue.visit &&
                         !inputs_.need_queue() && !outputs_.need_queue();
   work_.sized = &network_.plan_for(images);
   work_.run = by_graph ? static_cast<PlanRun*>(work_.by_graph.get()) : &work_.by_queue;

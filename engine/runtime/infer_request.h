@@ -50,6 +50,8 @@ class DeviceRequest final : public InferRequest {
   // One inference that stops after each device step and calls `visit`: the step has finished, its
   // operands and results are still in memory. For measuring kernels.
   void run_step_by_step(const std::function<void(size_t step)>& visit, size_t images = 0);
+  // Whether inferences go to OpenCL's queue also where the network has graphs.
+  void keep_to_queue(bool keeps) { keeps_to_queue_ = keeps; }
   const cl::Buffer& memory() const { return work_.memory->all.buffer; }
   // Where a tensor of the whole batch's plan lies.
   BoundBuffer buffer_of(const Edge& edge) const { return work_.buffer_of(edge); }
@@ -83,6 +85,7 @@ class DeviceRequest final : public InferRequest {
   std::vector<std::shared_ptr<RequestMemory>> other_memories_;
   std::vector<std::vector<std::byte>> written_;  // of the last host step, for the device
 
+  bool keeps_to_queue_ = false;
   bool given_up_ = false;                        // while it runs: nobody wants the results any more
   std::chrono::steady_clock::time_point begun_;  // when the device was given the work
   std::atomic<bool> cancelled_{false};

@@ -197,7 +197,7 @@ const std::vector<Option>& options() {
        "",
        "auto, graph or queue",
        "graph: one graph of CUDA's driver for the layers of an inference; queue: each kernel by "
-       "OpenCL",
+       "OpenCL; auto: graph where CUDA is there, else queue",
        named<&C::launch, kLaunches>},
       {"PLUGIN_PRIORITY",
        {"QUEUE_PRIORITY", "MODEL_PRIORITY"},

@@ -90,11 +90,11 @@ DeviceTraits traits_of(const std::string& device) {
   return ocl::Context::create(ocl::select_device(device))->traits;
 }
 
-// "queue", with what LAUNCH=graph would do, or why it cannot where the device ought to have graphs.
+// As CompiledModel::launch() with LAUNCH=auto, before a model is known.
 std::string launch_of(const std::string& device, const DeviceTraits& traits) {
   try {
     open_cuda(ocl::select_device(device));
-    return "queue (LAUNCH=graph: one graph of CUDA's)";
+    return "graph";
   } catch (const cuda::Failure& failure) {
     return traits.vendor == Vendor::nvidia ? std::string("queue (") + failure.what() + ")"
                                            : "queue";

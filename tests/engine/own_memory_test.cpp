@@ -101,6 +101,12 @@ TEST(OwnMemory, TheDeviceHasMemoryOfItsOwn) {
   EXPECT_TRUE(compiled()->wants_frame_memory());
 }
 
+// CUDA knows nothing of it, of which nothing has to be said.
+TEST(OwnMemory, AnotherVendorsDeviceHasNoGraphs) {
+  EXPECT_EQ(compiled()->launch(), "queue");
+  EXPECT_TRUE(compiled()->warnings().empty());
+}
+
 // Compilers inherit the loader's lists, which the loader may have cut.
 TEST(OwnMemory, CompilersFindTheSameDevices) {
   compiled();

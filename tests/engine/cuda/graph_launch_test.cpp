@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "engine/engine.h"
+#include "engine/opencl.h"
 #include "engine/runtime/left_work.h"
 #include "kernels/base/no_answer.h"
 #include "tests/engine/ball_model.h"
@@ -80,7 +81,7 @@ TEST_F(GraphLaunch, ADriverThatDoesNotStartLeavesTheQueue) {
     EXPECT_EQ(compiled->launch(), "queue (" + function + " gave CUDA_ERROR_UNKNOWN)");
     EXPECT_EQ(compiled->warnings().size(), 1u);
   }
-  EXPECT_EQ(compile(model, Launch::graph)->launch(), "graph");
+  EXPECT_EQ(compile(model, Launch::automatic)->launch(), "graph");
 }
 
 TEST_F(GraphLaunch, ResultsAreThoseOfTheQueue) {
@@ -109,9 +110,34 @@ TEST_F(GraphLaunch, ResultsAreThoseOfTheQueue) {
   EXPECT_EQ(stand_in_calls("cuGraphLaunch"), 10);
 }
 
-TEST_F(GraphLaunch, IsNotTheDefault) {
+TEST_F(GraphLaunch, IsTheDefault) {
   EXPECT_EQ(Config().launch, Launch::automatic);
-  EXPECT_EQ(compile(test::ball_model(), Launch::automatic)->launch(), "queue");
+  const auto compiled = compile(test::ball_model(), Launch::automatic);
+  EXPECT_EQ(compiled->launch(), "graph");
+  EXPECT_TRUE(compiled->warnings().empty());
+}
+
+// By default nothing is said where a model has no graphs, and one warning where they ought to work.
+TEST_F(GraphLaunch, TheDefaultWarnsOnlyOfWhatFails) {
+  Config with_loop = config(Launch::automatic);
+  with_loop.unroll_loops = false;
+  folder_.write("loop.bin", "");
+  const auto loop =
+      CompiledModel::compile(Model::read(folder_.write("loop.xml", test::loop_model())), with_loop);
+  EXPECT_NE(loop->launch().find("is a loop on the device"), std::string::npos) << loop->launch();
+  EXPECT_TRUE(loop->warnings().empty());
+  stand_in_fail("cuModuleLoadDataEx", 0);
+  const auto not_loaded = compile(test::ball_model(), Launch::automatic);
+  stand_in_fail("cuGraphLaunch", 0);
+  const auto not_launched = compile(test::ball_model(), Launch::automatic);
+  stand_in_fail(nullptr, 0);
+  EXPECT_EQ(not_loaded->launch().find("queue (CUDA does not load kernel"), 0u)
+      << not_loaded->launch();
+  EXPECT_TRUE(not_loaded->warnings().empty());
+  EXPECT_EQ(not_launched->launch(), "queue (cuGraphLaunch gave CUDA_ERROR_UNKNOWN)");
+  EXPECT_EQ(not_launched->warnings(),
+            std::vector<std::string>{"kernels are launched one by one, by OpenCL: cuGraphLaunch "
+                                     "gave CUDA_ERROR_UNKNOWN"});
 }
 
 TEST_F(GraphLaunch, PartsOfABatchHaveGraphsOfTheirOwn) {
@@ -203,6 +229,96 @@ TEST_F(GraphLaunch, FramesInFrameMemoryAreReadThere) {
   expect_same(results[0], results[1]);
 }
 
+// Memory of the application goes to OpenCL's queue, for that inference alone; the next one is a graph again.
+TEST_F(GraphLaunch, BuffersOfTheApplicationAreReadInTurn) {
+  const auto graph = compile(test::ball_model(), Launch::graph),
+             queue = compile(test::ball_model(), Launch::queue);
+  const auto one = graph->create_request(), other = graph->create_request(),
+             reference = queue->create_request();
+  const auto* const context = opencl::context_of(*graph);
+  for (int round = 0; round < 6; ++round) {
+    const Tensor pixels = picture(*graph, round);
+    reference->set_input(0, pixels);
+    reference->start();
+    const std::vector<Tensor> expected = results_of(*queue, *reference);
+    cl_int status = CL_SUCCESS;
+    const cl_mem buffer = clCreateBuffer(
+        const_cast<cl_context>(context), CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, pixels.bytes(),
+        const_cast<void*>(static_cast<const void*>(pixels.raw())), &status);
+    ASSERT_EQ(status, CL_SUCCESS);
+    opencl::set_input(*one, 0, buffer);
+    other->set_input(0, pixels);
+    stand_in_reset();
+    other->start();  // in flight as a graph on the same stream
+    one->start();
+    expect_same(results_of(*graph, *one), expected);
+    expect_same(results_of(*graph, *other), expected);
+    EXPECT_EQ(stand_in_calls("cuGraphLaunch"), 1);
+    one->set_input(0, pixels);
+    one->start();
+    expect_same(results_of(*graph, *one), expected);
+    EXPECT_EQ(stand_in_calls("cuGraphLaunch"), 2);
+    clReleaseMemObject(buffer);
+  }
+}
+
+// Regions of a frame, as second stages give them.
+TEST_F(GraphLaunch, RegionsOfAFrameAreConvertedBeforeIt) {
+  const auto graph = compile(test::ball_model(), Launch::graph),
+             queue = compile(test::ball_model(), Launch::queue);
+  const auto one = graph->create_request(), reference = queue->create_request();
+  const Tensor pixels = test::random_tensor({130, 200, 3}, 0, 255, 1).convert(ElementType::u8);
+  for (const Rect& region : {Rect{}, Rect{7, 11, 100, 37}, Rect{150, 90, 50, 40}}) {
+    Frame frame = frame_of(pixels);
+    frame.region = region;
+    for (InferRequest* request : {one.get(), reference.get()}) {
+      request->set_frame(0, frame, {});
+      request->start();
+    }
+    expect_same(results_of(*graph, *one), results_of(*queue, *reference));
+  }
+}
+
+// Models with several streams each, whose requests are in flight at the same time.
+TEST_F(GraphLaunch, SeveralModelsAndStreamsRunBesideEachOther) {
+  constexpr int kRounds = 20;
+  constexpr size_t kRequests = 4;
+  const std::string models[] = {test::ball_model(), test::host_layer_model(folder_)};
+  std::vector<std::jthread> threads;
+  std::vector<std::shared_ptr<CompiledModel>> compiled;
+  for (const std::string& path : models) {
+    Config several = config(Launch::graph);
+    several.streams = 2;
+    compiled.push_back(CompiledModel::compile(Model::read(path), several));
+    ASSERT_EQ(compiled.back()->launch(), "graph");
+  }
+  for (const auto& model : compiled)
+    threads.emplace_back([model] {
+      const auto set = [&](InferRequest& request, int seed) {
+        for (size_t i = 0; i < model->inputs().size(); ++i)
+          request.set_input(i, test::random_tensor(model->inputs()[i].shape, 0, 1, seed)
+                                   .convert(model->inputs()[i].type));
+      };
+      std::vector<std::unique_ptr<InferRequest>> requests;
+      std::vector<std::vector<Tensor>> expected;
+      for (size_t r = 0; r < kRequests; ++r) {
+        requests.push_back(model->create_request());
+        set(*requests.back(), static_cast<int>(r));
+        requests.back()->start();
+        expected.push_back(results_of(*model, *requests.back()));
+      }
+      for (int round = 0; round < kRounds; ++round) {
+        for (size_t r = 0; r < kRequests; ++r) {
+          set(*requests[r], static_cast<int>((r + static_cast<size_t>(round)) % kRequests));
+          requests[r]->start();
+        }
+        for (size_t r = 0; r < kRequests; ++r)
+          expect_same(results_of(*model, *requests[r]),
+                      expected[(r + static_cast<size_t>(round)) % kRequests]);
+      }
+    });
+}
+
 // Plans without graphs run by OpenCL, and each one's reason is told.
 TEST_F(GraphLaunch, LoopsOnTheDeviceGoToTheQueue) {
   Config with_loop = config(Launch::graph);
@@ -234,6 +350,22 @@ TEST_F(GraphLaunch, ADifferentBitIsSeenAtLoad) {
   EXPECT_EQ(compiled->launch().find("queue (a graph's results differ"), 0u) << compiled->launch();
   ASSERT_EQ(compiled->warnings().size(), 1u);
   EXPECT_NE(compiled->warnings()[0].find("launched one by one"), std::string::npos);
+}
+
+// An application may give up a load whose device hangs while it compares.
+TEST_F(GraphLaunch, ALoadOnADeviceThatHangsIsCancelled) {
+  const auto progress = [](const std::string& what, size_t, size_t) {
+    stand_in_hold(true);  // the weights are there
+    return what.find("first") == std::string::npos;
+  };
+  try {
+    CompiledModel::compile(Model::read(test::ball_model()), config(Launch::graph), progress);
+    ADD_FAILURE() << "not cancelled";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::cancelled) << error.what();
+  }
+  stand_in_hold(false);
+  EXPECT_TRUE(left_work_is_over(10s));
 }
 
 // Each call of CUDA fails, with each of its uses while a model is loaded.

@@ -82,24 +82,48 @@ bool leaves_device(const Graph& graph, Node* node) {
 
 }  // namespace
 
-std::string to_dot(const Plan& plan) {
+std::vector<NodeRun> node_runs(const Plan& plan) {
   std::map<const Node*, const Step*> steps;
   for (const Step& step : plan.steps) steps[step.node] = &step;
-  return to_dot(*plan.graph, [&](const Node& node) -> std::vector<std::string> {
-    if (const auto found = steps.find(&node); found != steps.end()) {
-      const Step& step = *found->second;
-      if (step.on_host)
-        return {"on the host: " + node.attributes.get_string(kOnHost, node.def->host_reason)};
-      if (step.loop)
-        return {"on the device: " + std::to_string(step.loop->count) + " iterations of " +
-                std::to_string(step.kernels.launches.size()) +
-                (step.kernels.launches.size() == 1 ? " launch" : " launches")};
-      return {"kernel: " + to_string(KernelChoice{step.family, step.point})};
+  std::vector<NodeRun> runs;
+  for (const auto& owned : plan.graph->nodes()) {
+    const Node& node = *owned;
+    using Where = NodeRun::Where;
+    const auto found = steps.find(&node);
+    if (found == steps.end()) {
+      if (node.def)
+        runs.push_back({&node, Where::nowhere,
+                        node.def->view      ? "a view"
+                        : node.is("Concat") ? "its inputs are written in place"
+                                            : "no elements"});
+    } else if (const Step& step = *found->second; step.on_host) {
+      runs.push_back(
+          {&node, Where::host, node.attributes.get_string(kOnHost, node.def->host_reason)});
+    } else if (step.loop) {
+      runs.push_back({&node, Where::device,
+                      std::to_string(step.loop->count) + " iterations of " +
+                          std::to_string(step.kernels.launches.size()) +
+                          (step.kernels.launches.size() == 1 ? " launch" : " launches")});
+    } else {
+      runs.push_back({&node, Where::device, to_string(KernelChoice{step.family, step.point})});
     }
-    if (!node.def) return {};
-    return {node.def->view      ? "no kernel: a view"
-            : node.is("Concat") ? "no kernel: its inputs are written in place"
-                                : "no kernel: no elements"};
+  }
+  return runs;
+}
+
+std::string to_dot(const Plan& plan) {
+  std::map<const Node*, std::string> lines;
+  for (const NodeRun& run : node_runs(plan)) {
+    const bool loop = run.node->is("DeviceLoop") && run.where == NodeRun::Where::device;
+    lines[run.node] = (run.where == NodeRun::Where::host      ? "on the host: "
+                       : run.where == NodeRun::Where::nowhere ? "no kernel: "
+                       : loop                                 ? "on the device: "
+                                                              : "kernel: ") +
+                      run.how;
+  }
+  return to_dot(*plan.graph, [&](const Node& node) -> std::vector<std::string> {
+    const auto found = lines.find(&node);
+    return found == lines.end() ? std::vector<std::string>{} : std::vector{found->second};
   });
 }
 

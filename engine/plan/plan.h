@@ -73,6 +73,16 @@ using KernelChooser =
 Plan make_plan(std::unique_ptr<Graph> graph, const DeviceTraits& traits,
                const KernelChooser& choose = {});
 
+// How a node of a plan is computed.
+struct NodeRun {
+  enum class Where { device, host, nowhere };  // nowhere: it needs no computation
+  const Node* node = nullptr;
+  Where where = Where::nowhere;
+  std::string how;  // the kernel and its point, or the reason for the host or for no computation
+};
+
+// Each node that has an operation, in the order of the graph.
+std::vector<NodeRun> node_runs(const Plan& plan);
 // The graph as Graphviz, with the kernel of each node, or why it runs on the host or needs none.
 std::string to_dot(const Plan& plan);
 

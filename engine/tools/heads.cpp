@@ -1,4 +1,5 @@
 // clinfer heads: how the element reads a model's outputs and why, and what that gives on a picture.
+#include <algorithm>
 #include <cctype>
 #include <filesystem>
 #include <iostream>
@@ -8,6 +9,8 @@
 #include "engine/heads/network.h"
 #include "engine/tools/commands.h"
 #include "engine/tools/elements.h"
+#include "engine/tools/text.h"
+#include "kernels/base/text.h"
 
 namespace clinfer {
 namespace {
@@ -141,6 +144,11 @@ void show_clip(const std::vector<std::string>& files, const ModelOptions& option
   show_frames(folder, options, number, drawn, arguments);
 }
 
+// Where a picture was drawn: on stdout, but where that has JSON alone.
+void say_drawn(const std::string& file, const Arguments& arguments) {
+  (arguments.has("--json") ? std::cerr : std::cout) << "drawn: " << file << "\n" << std::flush;
+}
+
 void show_images(const std::vector<std::string>& images, const ModelOptions& options,
                  int clip_length, const Arguments& arguments) {
   for (const std::string& image : images)
@@ -162,7 +170,7 @@ void show_images(const std::vector<std::string>& images, const ModelOptions& opt
   if (clip) {
     const std::string file = drawn.value_or(drawn_name(images.back()));
     show_clip(images, options, file, arguments);
-    std::cout << "drawn: " << file << "\n";
+    say_drawn(file, arguments);
     return;
   }
   std::set<std::string> names;
@@ -173,8 +181,49 @@ void show_images(const std::vector<std::string>& images, const ModelOptions& opt
   for (const std::string& image : images) {
     const std::string file = drawn.value_or(drawn_name(image));
     show_file(image, options, clip_length, file, arguments);
-    std::cout << "drawn: " << file << "\n" << std::flush;
+    say_drawn(file, arguments);
   }
+}
+
+std::string json_of(const Port& port, const char* more, const std::string& value) {
+  return json_object({{"name", json_quoted(port.name)},
+                      {"type", json_quoted(name_of(port.type))},
+                      {"shape", to_string(port.shape)},
+                      {more, json_quoted(value)}});
+}
+
+// What explain() says, as one line.
+std::string json_of(const Network& network) {
+  const Model& model = *network.model;
+  std::vector<std::string> inputs, outputs, heads, facts;
+  for (size_t i = 0; i < model.inputs().size(); ++i) {
+    const bool constant = std::any_of(network.constants.begin(), network.constants.end(),
+                                      [&](const auto& other) { return other.first == i; });
+    inputs.push_back(json_of(model.inputs()[i], "fed",
+                             i != network.image_input  ? constant ? "constant" : ""
+                             : network.clip_length > 1 ? "frames"
+                                                       : "picture"));
+  }
+  for (size_t i = 0; i < model.outputs().size(); ++i)
+    outputs.push_back(json_of(model.outputs()[i], "operation", model.output_op(i)));
+  for (const HeadFit& fit : network.head.considered)
+    heads.push_back(json_object({{"name", json_quoted(fit.name)},
+                                 {"fit", json_quoted(name_of(fit.fit))},
+                                 {"reason", json_quoted(fit.reason)}}));
+  for (const Fact& fact : network.origins)
+    facts.push_back(json_object({{"what", json_quoted(fact.what)},
+                                 {"value", json_quoted(fact.value)},
+                                 {"source", json_quoted(fact.source)}}));
+  return json_object({{"model", json_quoted(model.path())},
+                      {"inputs", json_array(inputs)},
+                      {"outputs", json_array(outputs)},
+                      {"head", json_quoted(network.head.name)},
+                      {"reason", json_quoted(network.head.reason)},
+                      {"guess", network.head.attach_tensors ? "true" : "false"},
+                      {"considered", json_array(heads)},
+                      {"facts", json_array(facts)},
+                      {"warnings", json_strings(network.warnings)}}) +
+         "\n";
 }
 
 // A model that leaves its size open is described in one that serves.
@@ -192,7 +241,7 @@ void run_heads(const Arguments& arguments) {
   const ModelOptions options = options_of(arguments);
   const Network network = describe(options, arguments);
   say_notes(*network.model);
-  std::cout << explain(network) << std::flush;
+  std::cout << (arguments.has("--json") ? json_of(network) : explain(network)) << std::flush;
   if (const auto images = arguments.all("--image"); !images.empty())
     show_images(images, options, network.clip_length, arguments);
 }
@@ -213,6 +262,7 @@ Command heads_command() {
             {"--model-proc", "F.json", "DL Streamer's description of the model"},
             {"--labels-file", "F", "one class name per line"},
             {"--threshold", "T", "least confidence of an object, with --image"},
+            {"--json", "", "the description as one line of JSON, before the lines of pictures"},
             device_option(),
             reshape_option(),
             config_option()}},

@@ -5,6 +5,8 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "kernels/base/text.h"
+
 namespace clinfer {
 
 std::string format(const char* form, ...) {
@@ -20,6 +22,25 @@ std::string format(const char* form, ...) {
 
 std::string json_number(double value) {
   return std::isfinite(value) ? format("%.6g", value) : "null";
+}
+
+std::string json_object(std::initializer_list<std::pair<const char*, std::string>> members) {
+  std::string text;
+  for (const auto& [name, value] : members)
+    text += (text.empty() ? "\"" : ",\"") + std::string(name) + "\":" + value;
+  return "{" + text + "}";
+}
+
+std::string json_array(const std::vector<std::string>& values) {
+  std::string text;
+  for (const std::string& value : values) text += (text.empty() ? "" : ",") + value;
+  return "[" + text + "]";
+}
+
+std::string json_strings(const std::vector<std::string>& texts) {
+  std::vector<std::string> quoted;
+  for (const std::string& text : texts) quoted.push_back(json_quoted(text));
+  return json_array(quoted);
 }
 
 }  // namespace clinfer

@@ -12,6 +12,7 @@
 #include "engine/measure/tuning.h"
 #include "engine/tools/commands.h"
 #include "engine/tools/progress.h"
+#include "engine/tools/text.h"
 #include "engine/tools/tune_pipeline.h"
 #include "kernels/base/text.h"
 
@@ -119,6 +120,42 @@ void print_table(const TuningReport& report) {
         report.taken_back);
 }
 
+std::string json_of(const LayerTuning& layer) {
+  return json_object({{"layer", json_quoted(layer.layer)},
+                      {"type", json_quoted(layer.type)},
+                      {"from", json_quoted(name_of(layer.source))},
+                      {"default_us", json_number(layer.default_ns / 1e3)},
+                      {"best_us", json_number(layer.ns / 1e3)},
+                      {"points", std::to_string(layer.tried)},
+                      {"default_kernel", json_quoted(layer.default_kernel)},
+                      {"kernel", json_quoted(layer.kernel)},
+                      {"lapsed", json_quoted(layer.lapsed)},
+                      {"failed", json_strings(layer.failed)}});
+}
+
+// `pipeline`: the choice of streams as JSON, or null.
+std::string json_of(const CompiledModel& tuned, const std::string& model, const ABComparison& all,
+                    const std::string& pipeline) {
+  const TuningReport& report = tuned.tuning();
+  std::vector<std::string> layers;
+  for (const LayerTuning& layer : report.layers) layers.push_back(json_of(layer));
+  return json_object({{"model", json_quoted(model)},
+                      {"device", json_quoted(tuned.device().name)},
+                      {"file", json_quoted(report.file)},
+                      {"measured", std::to_string(report.measured)},
+                      {"seconds", json_number(report.seconds)},
+                      {"records", std::to_string(report.hits)},
+                      {"lapsed", std::to_string(report.lapsed)},
+                      {"taken_back", std::to_string(report.taken_back)},
+                      {"untuned_ms", json_number(all.first_ms)},
+                      {"tuned_ms", json_number(all.second_ms)},
+                      {"gain", json_number(all.gain)},
+                      {"gain_quartiles", json_array({json_number(all.low), json_number(all.high)})},
+                      {"rounds", std::to_string(all.rounds)},
+                      {"pipeline", pipeline},
+                      {"layers", json_array(layers)}});
+}
+
 // Says which of the model's problems have a record on the device, and how much of the work.
 void check(const Arguments& arguments, Config config) {
   if (const auto file = arguments.value("--tuning-file")) {
@@ -129,16 +166,35 @@ void check(const Arguments& arguments, Config config) {
   double all = 0, covered = 0;
   std::vector<ProblemRecord> records = find_records(read_model(arguments), config);
   for (const ProblemRecord& record : records) all += record.multiply_adds;
-  std::printf("%-8s  %6s  %6s  %s\n", "from", "layers", "work %", "kernel: problem");
+  const bool json = arguments.has("--json");
+  std::vector<std::string> lines;
+  if (!json) std::printf("%-8s  %6s  %6s  %s\n", "from", "layers", "work %", "kernel: problem");
   for (const ProblemRecord& record : records) {
     const bool hit = record.source != LayerTuning::Source::untuned;
-    std::printf("%-8s  %6zu  %6.1f  %s: %s\n", name_of(record.source).c_str(), record.layers,
-                all > 0 ? 100 * record.multiply_adds / all : 0, record.kernel.c_str(),
-                record.op.c_str());
+    const double share = all > 0 ? record.multiply_adds / all : 0;
+    if (json)
+      lines.push_back(json_object({{"from", json_quoted(name_of(record.source))},
+                                   {"layers", std::to_string(record.layers)},
+                                   {"work_share", json_number(share)},
+                                   {"kernel", json_quoted(record.kernel)},
+                                   {"problem", json_quoted(record.op)}}));
+    else
+      std::printf("%-8s  %6zu  %6.1f  %s: %s\n", name_of(record.source).c_str(), record.layers,
+                  100 * share, record.kernel.c_str(), record.op.c_str());
     ++problems;
     with_record += hit;
     counted += record.layers;
     if (hit) covered += record.multiply_adds;
+  }
+  if (json) {
+    std::printf("%s\n", json_object({{"model", json_quoted(arguments.positional(0))},
+                                     {"problems", std::to_string(problems)},
+                                     {"with_record", std::to_string(with_record)},
+                                     {"layers", std::to_string(counted)},
+                                     {"work_covered", json_number(all > 0 ? covered / all : 0)},
+                                     {"records", json_array(lines)}})
+                            .c_str());
+    return;
   }
   std::printf("records for %zu of %zu problems of %zu layers, with %.1f %% of the multiply-adds\n",
               with_record, problems, counted, all > 0 ? 100 * covered / all : 0);
@@ -168,7 +224,8 @@ void run(const Arguments& arguments) {
   const auto tuned = compile_model(model, config, unless_interrupted, std::ref(bar));
   bar.clear();
   say_warnings(*tuned);
-  print_table(tuned->tuning());
+  const bool json = arguments.has("--json");
+  if (!json) print_table(tuned->tuning());
 
   Config plain = config;
   plain.tuning_mode = TuningMode::disabled;
@@ -179,14 +236,23 @@ void run(const Arguments& arguments) {
   if (all.rounds == 0)
     throw Error(ErrorCode::cancelled,
                 "stopped before the whole network was compared; what was measured is in " + *file);
-  std::printf(
-      "whole network on %s: untuned %.3f ms, tuned %.3f ms, gain %.3f (quartiles %.3f to %.3f of "
-      "%zu rounds by turns)\n",
-      tuned->device().name.c_str(), all.first_ms, all.second_ms, all.gain, all.low, all.high,
-      all.rounds);
-  if (arguments.has("--pipeline"))
-    tune_pipeline(model, config, arguments.has("--batch") ? config.batch : 0,
-                  [] { return !interrupted(); });
+  if (!json)
+    std::printf(
+        "whole network on %s: untuned %.3f ms, tuned %.3f ms, gain %.3f (quartiles %.3f to %.3f of "
+        "%zu rounds by turns)\n",
+        tuned->device().name.c_str(), all.first_ms, all.second_ms, all.gain, all.low, all.high,
+        all.rounds);
+  std::string pipeline = "null";
+  if (arguments.has("--pipeline")) {
+    const PipelineChoice best = tune_pipeline(
+        model, config, arguments.has("--batch") ? config.batch : 0, [] { return !interrupted(); },
+        json ? stderr : stdout);
+    pipeline = json_object({{"streams", std::to_string(best.streams)},
+                            {"requests", std::to_string(best.requests)},
+                            {"batch", std::to_string(best.batch)},
+                            {"images_per_second", json_number(best.images_per_second)}});
+  }
+  if (json) std::printf("%s\n", json_of(*tuned, model->path(), all, pipeline).c_str());
 }
 
 }  // namespace
@@ -206,6 +272,7 @@ Command tune_command() {
             {"--retune", "", "measure everything anew, whatever the file says"},
             {"--exhaustive", "",
              "measure every point of every kernel that can win instead of searching"},
+            {"--json", "", "one line of JSON at the end instead of text"},
             config_option()}},
           run};
 }

@@ -37,7 +37,8 @@ double rate_of(const Contender& contender, double seconds) {
 
 // All combinations that fit the device's memory, one stream with two requests first.
 std::vector<Contender> contenders(const std::shared_ptr<const Model>& model, Config config,
-                                  unsigned batch, const std::function<bool()>& go_on) {
+                                  unsigned batch, const std::function<bool()>& go_on,
+                                  std::FILE* out) {
   config.tuning_mode = TuningMode::use_existing;  // the kernels are settled
   const Progress progress = [&](const std::string&, size_t, size_t) { return go_on(); };
   std::vector<Contender> all;
@@ -54,7 +55,7 @@ std::vector<Contender> contenders(const std::shared_ptr<const Model>& model, Con
                           error.code() != ErrorCode::unsupported &&
                           error.code() != ErrorCode::bad_model;  // of the batch
         if (fits || all.empty()) throw;
-        std::printf("batch %u, %u streams: left out: %s\n", images, streams, error.what());
+        std::fprintf(out, "batch %u, %u streams: left out: %s\n", images, streams, error.what());
         break;
       }
       for (const unsigned requests : {2 * streams, streams})
@@ -66,9 +67,9 @@ std::vector<Contender> contenders(const std::shared_ptr<const Model>& model, Con
 
 }  // namespace
 
-void tune_pipeline(const std::shared_ptr<const Model>& model, const Config& config, unsigned batch,
-                   const std::function<bool()>& go_on) {
-  std::vector<Contender> all = contenders(model, config, batch, go_on);
+PipelineChoice tune_pipeline(const std::shared_ptr<const Model>& model, const Config& config,
+                             unsigned batch, const std::function<bool()>& go_on, std::FILE* out) {
+  std::vector<Contender> all = contenders(model, config, batch, go_on, out);
   std::vector<size_t> alive;
   for (size_t i = 0; i < all.size(); ++i) alive.push_back(i);
   const auto stopped = [] {
@@ -95,14 +96,16 @@ void tune_pipeline(const std::shared_ptr<const Model>& model, const Config& conf
     alive.resize((alive.size() + 2) / 3);
   }
 
-  std::printf("%7s  %8s  %5s  %10s  %6s\n", "streams", "requests", "batch", "images/s", "gain");
+  std::fprintf(out, "%7s  %8s  %5s  %10s  %6s\n", "streams", "requests", "batch", "images/s",
+               "gain");
   std::map<unsigned, size_t> best_of_batch;
   size_t best = 0;
   for (size_t i = 0; i < all.size(); ++i) {
     all[i].choice.images_per_second = median(all[i].rates);
     const auto gain = [&](size_t k) { return median(all[k].ratios); };
-    std::printf("%7u  %8u  %5u  %10.1f  %6.3f\n", all[i].choice.streams, all[i].choice.requests,
-                all[i].choice.batch, all[i].choice.images_per_second, gain(i));
+    std::fprintf(out, "%7u  %8u  %5u  %10.1f  %6.3f\n", all[i].choice.streams,
+                 all[i].choice.requests, all[i].choice.batch, all[i].choice.images_per_second,
+                 gain(i));
     // Another choice must be clearly better than the first of its batch.
     const auto [entry, fresh] = best_of_batch.try_emplace(all[i].choice.batch, i);
     if (!fresh && gain(i) > kWorthSwitching * gain(entry->second)) entry->second = i;
@@ -112,9 +115,10 @@ void tune_pipeline(const std::shared_ptr<const Model>& model, const Config& conf
     store_pipeline(*model, config, all[0].compiled->device(), all[i].choice,
                    i == best_of_batch.at(all[best].choice.batch));
   const PipelineChoice& choice = all[best_of_batch.at(all[best].choice.batch)].choice;
-  std::printf("best: %u streams, %u requests, batch %u: %.1f images/s; kept in %s\n",
-              choice.streams, choice.requests, choice.batch, choice.images_per_second,
-              config.tuning_file.c_str());
+  std::fprintf(out, "best: %u streams, %u requests, batch %u: %.1f images/s; kept in %s\n",
+               choice.streams, choice.requests, choice.batch, choice.images_per_second,
+               config.tuning_file.c_str());
+  return choice;
 }
 
 }  // namespace clinfer

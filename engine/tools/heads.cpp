@@ -192,7 +192,7 @@ std::string json_of(const Port& port, const char* more, const std::string& value
                       {more, json_quoted(value)}});
 }
 
-// What explain() says, as one line.
+// Writes in one line of JSON what explain() says.
 std::string json_of(const Network& network) {
   const Model& model = *network.model;
   std::vector<std::string> inputs, outputs, heads, facts;

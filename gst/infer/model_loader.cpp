@@ -66,6 +66,8 @@ void ModelLoader::start(Wanted wanted) {
 
 void ModelLoader::begin(Wanted wanted) {
   const std::shared_ptr<const Loading> before = loadings_.empty() ? nullptr : loadings_.back();
+  // Nothing throws once the thread runs: who destroys its task waits for it, and it waits for the lock.
+  loadings_.reserve(loadings_.size() + 1);
   // The thread gets the model by move, since nothing on it would catch a failure to copy.
   loadings_.push_back(
       std::make_shared<Loading>([this, before, wanted = std::move(wanted)](Loading& task) mutable {

@@ -36,6 +36,17 @@ long stride_of(long total, long most) {
   return all && *all == '1' ? 1 : std::max(1L, (total + most - 1) / std::max(1L, most));
 }
 
+// CLINFER_TEST_POINTS=FIRST-LAST: these alone, to look at one that failed.
+struct Points {
+  long first = 0, last = 0;  // 0: all
+};
+Points points_asked_for() {
+  Points asked;
+  if (const char* text = std::getenv("CLINFER_TEST_POINTS"))
+    if (std::sscanf(text, "%ld-%ld", &asked.first, &asked.last) == 1) asked.last = asked.first;
+  return asked;
+}
+
 // Result of one run: "" or what was wrong; `failed`: it ended in an error.
 std::string outcome(const Scenario& scenario, bool& failed) {
   failed = true;
@@ -103,6 +114,13 @@ bool fail_one(FaultKind kind, long in_a_row, const Scenario& scenario, long live
   fault_arm(kNoFault, 0, 1);
   if (failed || !wrong.empty()) _exit(3);
   const long live = settled_objects(scenario);
+  if (const Points asked = points_asked_for(); asked.first > 0) {
+    for (shared.n = std::max(shared.n + 1, asked.first); shared.n <= asked.last; ++shared.n) {
+      fail_one(kind, in_a_row, scenario, live, shared);
+      if (shared.wrong[0] != '\0') _exit(2);
+    }
+    _exit(0);
+  }
   // Threads that wait make the number of points vary: it is over when several in a row are not
   // reached. Where none is, the run that was counted waited much longer than the others.
   for (long stride = stride_of(shared.total, most); stride > 0; stride /= 4) {

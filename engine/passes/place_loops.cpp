@@ -15,6 +15,7 @@ namespace clinfer {
 namespace {
 
 constexpr int64_t kMostIterations = 1 << 20;
+constexpr size_t kMostNodes = 1 << 14;  // of all bodies, from which on loops inside of them stay
 
 [[noreturn]] void refuse(const std::string& why) { throw Error(ErrorCode::unsupported, why); }
 
@@ -27,8 +28,8 @@ class LoopMove {
         body_(static_cast<const GraphBody&>(*loop->bodies[0])),
         context_(context) {}
 
-  // Throws Error{unsupported} where it is to stay.
-  void run() {
+  // The number of nodes of the body as it is compiled. Throws Error{unsupported} where it is to stay.
+  size_t run() {
     const std::vector<ValueInfo> inputs = known_inputs(*loop_);
     const auto count = iterations(loop_->type, body_, inputs);
     if (!count) refuse("how often it runs depends on values");
@@ -46,8 +47,9 @@ class LoopMove {
     body->inputs = inputs_;
     body->outputs = outputs_;
     body->back_edges = states_;
-    compiled_body(*body, context_, false);
+    const size_t nodes = compiled_body(*body, context_, false)->nodes().size();
     insert(std::move(body));
+    return nodes;
   }
 
  private:
@@ -370,9 +372,17 @@ std::unique_ptr<Graph> compiled_body(const GraphBody& body, const PassContext& c
 }
 
 void place_loops(Graph& graph, const PassContext& context) {
+  if (context.is_body)  // refused now, before all other passes look at it
+    for (const auto& node : graph.nodes())
+      if (!node->bodies.empty()) refuse(label(*node) + " in it has no kernel");
   if (!context.loops_on_device) return;
   bool changed = false;
   std::unordered_set<const Node*> dependent;
+  // Loops inside of loops ask for any amount of work: unroll_loops() may have left thousands, in each of which it is
+  // called again.
+  IterationLimit limit(IterationLimit::kToSimplify);
+  PassContext bodies = context;
+  size_t nodes = 0;
   for (Node* node : nodes_of(graph)) {
     const bool loop = node->is("TensorIterator") || node->is("Loop");
     if (depends_on_values(*node, dependent)) {
@@ -383,7 +393,8 @@ void place_loops(Graph& graph, const PassContext& context) {
     if (!loop) continue;
     try {
       changed = true;
-      LoopMove(graph, node, context).run();
+      nodes += LoopMove(graph, node, bodies).run();
+      bodies.unroll_loops = context.unroll_loops && nodes < kMostNodes;
     } catch (const Error& error) {
       if (error.code() != ErrorCode::unsupported) throw;
       node->attributes.set(kOnHost, error.what());

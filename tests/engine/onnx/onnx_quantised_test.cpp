@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 
 #include "engine/passes/passes.h"
 #include "tests/engine/onnx/onnx_results.h"
@@ -315,6 +316,17 @@ TEST(OnnxLimits, NestedLoopsTakeBoundedWork) {
   const OnnxModel model = nested_loops(9, 10).read();
   run_passes(*model.graph, {}, "unroll_loops");
   EXPECT_LT(model.graph->nodes().size(), 50'000u);
+}
+
+// What is not unrolled any more has loops in its bodies, each of which could be: all of them together are limited.
+TEST(OnnxLimits, LoopsThatStayTakeBoundedWork) {
+  for (const auto& [depth, trips] : {std::pair{7, 10}, {20, 2}, {4, 60}}) {
+    const OnnxModel model = nested_loops(depth, trips).read();
+    const std::clock_t begin = std::clock();
+    run_passes(*model.graph, {});
+    EXPECT_LT((std::clock() - begin) / CLOCKS_PER_SEC, 30)
+        << depth << " loops";  // without a limit minutes
+  }
 }
 
 TEST(OnnxLimits, ChainsOfProductsAreLeftToTheDevice) {

@@ -10,6 +10,7 @@
 #include "engine/devices/multi_model.h"
 #include "engine/measure/pipeline.h"
 #include "engine/ocl/device.h"
+#include "engine/ocl/pocl_cache.h"
 #include "kernels/base/leaving.h"
 #include "kernels/base/task.h"
 
@@ -100,10 +101,17 @@ std::shared_ptr<CompiledModel> compile_with(const std::shared_ptr<const Model>& 
   }
   if (choice.kind != Kind::one)
     return compile_list(model, config, std::move(choice), progress, offer);
-  auto compiled =
-      compile_for_device(model, config_for(config, config.device), progress, observer, offer);
-  for (std::string& warning : choice.warnings) compiled->add_problem(std::move(warning));
-  return compiled;
+  try {
+    auto compiled =
+        compile_for_device(model, config_for(config, config.device), progress, observer, offer);
+    for (std::string& warning : choice.warnings) compiled->add_problem(std::move(warning));
+    return compiled;
+  } catch (const ocl::PoclCacheFull& error) {  // it had room when PoCL was asked for devices
+    if (!config.first_tier) throw;
+    return compile_for_host(
+        model, config,
+        std::string("the host computes without OpenCL, much slower: ") + error.what());
+  }
 } catch (const std::bad_alloc&) {
   throw Error(ErrorCode::out_of_memory, "not enough memory to compile the model");
 }

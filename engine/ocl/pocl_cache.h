@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "kernels/base/error.h"
+
 namespace clinfer::ocl {
 
 struct PoclCache {
@@ -20,5 +22,11 @@ PoclCache provide_pocl_cache(const std::string& preferred);
 
 // That the disk of PoCL's folder is full by now, in one line; "" where it is not.
 std::string full_pocl_cache();
+
+// The error of a kernel that PoCL cannot compile for that reason.
+class PoclCacheFull : public Error {
+ public:
+  using Error::Error;
+};
 
 }  // namespace clinfer::ocl

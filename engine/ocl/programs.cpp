@@ -95,6 +95,7 @@ class Builder {
     if (!cache_) return false;
     const auto binary = cache_->load(key_of(request));
     if (!binary || !from_binary(job, *binary)) return false;
+    check_room(job, request.source);
     job.cached = true;
     dump(job, request.source, "not built: it was in the program cache");
     return true;
@@ -117,6 +118,7 @@ class Builder {
         answer.outcome == CompileAnswer::Outcome::limited)
       refuse(job, request.source, "(" + answer.text + ")");
     const bool made = !answer.binary.empty() && from_binary(job, answer.binary);
+    check_room(job, request.source);
     // A kernel of the user's is not tried in this process: it may do anything.
     if (answer.outcome == CompileAnswer::Outcome::built || job.instantiation.own)
       request.launches.clear();
@@ -164,9 +166,19 @@ class Builder {
       text += "; its sources have no kernel of that name (entry)";
     if (context_.traits.vendor == Vendor::pocl)
       if (const std::string full = full_pocl_cache(); !full.empty())
-        text +=
-            "; " + full + ", where PoCL puts what it compiles: POCL_CACHE_DIR names another folder";
+        throw PoclCacheFull(
+            ErrorCode::device_failed,
+            text + "; " + full +
+                ", where PoCL puts what it compiles: POCL_CACHE_DIR names another folder",
+            place);
     throw Error(ErrorCode::device_failed, text, place);
+  }
+
+  // PoCL ends the process when what it could not write to its folder is launched. Asked after it wrote: a disk may fill
+  // at any time.
+  void check_room(const Job& job, const std::string& source) const {
+    if (context_.traits.vendor == Vendor::pocl && !full_pocl_cache().empty())
+      refuse(job, source, "(what was compiled cannot be kept)");
   }
 
   void build_here(Job& job, const CompileRequest& request) {
@@ -176,8 +188,10 @@ class Builder {
       std::atomic<unsigned>& count;
     };
     const Counted counted(here_);
+    check_room(job, request.source);
     try {
       job.program = ocl::build_here(context_, request);
+      check_room(job, request.source);
     } catch (const cl::BuildError& error) {
       std::string log;
       for (const auto& [device, text] : error.getBuildLog()) log += text;

@@ -11,6 +11,7 @@
 #include "engine/measure/pipeline.h"
 #include "engine/ocl/device.h"
 #include "engine/ocl/pocl_cache.h"
+#include "kernels/base/default_floats.h"
 #include "kernels/base/leaving.h"
 #include "kernels/base/task.h"
 
@@ -166,11 +167,13 @@ std::shared_ptr<CompiledModel> CompiledModel::compile(std::shared_ptr<const Mode
                                                       const Config& config,
                                                       const Progress& progress,
                                                       const TuningObserver& observer) {
+  const DefaultFloats floats;
   return compile_with(model, config, progress, observer, {});
 }
 
 std::unique_ptr<CompileTask> CompiledModel::begin(std::shared_ptr<const Model> model,
                                                   const Config& config) {
+  const DefaultFloats floats;
   return std::make_unique<Compilation>(std::move(model), config);
 }
 

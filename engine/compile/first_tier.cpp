@@ -2,6 +2,7 @@
 #include "engine/compile/first_tier.h"
 
 #include "engine/host/model.h"
+#include "kernels/base/default_floats.h"
 #include "kernels/base/leaving.h"
 #include "kernels/base/log.h"
 
@@ -28,6 +29,7 @@ std::shared_ptr<host::HostModel> make_first_tier(const std::shared_ptr<const Mod
 
 std::shared_ptr<CompiledModel> CompiledModel::compile_first_tier(std::shared_ptr<const Model> model,
                                                                  const Config& config) {
+  const DefaultFloats floats;
   return make_first_tier(model, config, [] {});
 }
 

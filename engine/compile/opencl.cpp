@@ -6,6 +6,7 @@
 #include "engine/compile/model_compiler.h"
 #include "engine/ocl/va_sharing.h"
 #include "engine/runtime/infer_request.h"
+#include "kernels/base/default_floats.h"
 
 namespace clinfer::opencl {
 
@@ -24,6 +25,7 @@ DeviceModel& own(CompiledModel& model, SourcePlace place = SourcePlace::here()) 
 // Calls a function of handles; `doing` is for the message of an OpenCL error.
 template <typename Function>
 auto guarded(const char* doing, const Function& function) {
+  const DefaultFloats floats;
   try {
     return function();
   } catch (const cl::Error& error) {
@@ -69,6 +71,7 @@ void check_queue(const cl::CommandQueue& queue, const cl::Context& context,
 std::shared_ptr<CompiledModel> compile(std::shared_ptr<const Model> model, const Config& config,
                                        const Shared& shared, const Progress& progress,
                                        const TuningObserver& observer) {
+  const DefaultFloats floats;
   if (shared.context == nullptr)
     throw Error(ErrorCode::bad_argument, "there is no OpenCL context to share");
   InternalOptions options;

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "engine/runtime/model.h"
+#include "kernels/base/default_floats.h"
 #include "kernels/base/host_type.h"
 #include "kernels/base/processors.h"
 #include "kernels/base/threads.h"
@@ -67,6 +68,7 @@ HostModel::HostModel(std::shared_ptr<const Model> model, const Config& config,
 }
 
 std::unique_ptr<InferRequest> HostModel::create_request() {
+  const DefaultFloats floats;
   return std::make_unique<HostRequest>(shared_from_this());
 }
 
@@ -131,6 +133,7 @@ size_t HostRequest::network_input(size_t index) const {
 }
 
 void HostRequest::set_input(size_t index, const Tensor& value) {
+  const DefaultFloats floats;
   check_idle();
   const size_t target = network_input(index);
   const Port& port = model_->inputs()[index];
@@ -164,6 +167,7 @@ std::span<std::byte> HostRequest::input_memory(size_t index) {
 
 Placement HostRequest::set_frame(size_t index, const Frame& frame, const FrameTransform& transform,
                                  size_t image, const FrameMemory* memory) {
+  const DefaultFloats floats;
   check_idle();
   if (memory != nullptr)
     throw Error(ErrorCode::bad_argument, "the model does not fetch from this frame memory");
@@ -206,6 +210,7 @@ void HostRequest::read_memory(size_t target) {
 }
 
 void HostRequest::start(size_t images) {
+  const DefaultFloats floats;
   if (running_)
     throw Error(ErrorCode::bad_argument, "the request is in flight already; wait() first");
   if (planes_.pending()) {

@@ -6,6 +6,7 @@
 #include "engine/async.h"
 #include "engine/library/clinfer.h"
 #include "engine/opencl.h"
+#include "kernels/base/default_floats.h"
 
 using clinfer::Error;
 using clinfer::ErrorCode;
@@ -86,6 +87,7 @@ clinfer_status failure() {
 
 template <typename Function>
 clinfer_status guarded(const Function& function) noexcept {
+  const clinfer::DefaultFloats floats;
   try {
     function();
     return CLINFER_OK;

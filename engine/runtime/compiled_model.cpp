@@ -6,6 +6,7 @@
 #include "engine/runtime/frames/imported_planes.h"
 #include "engine/runtime/frames/surfaces.h"
 #include "engine/runtime/infer_request.h"
+#include "kernels/base/default_floats.h"
 
 namespace clinfer {
 
@@ -14,6 +15,7 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model,
     : model_(std::move(model)), network_(std::move(network)), report_(std::move(report)) {}
 
 std::unique_ptr<InferRequest> DeviceModel::create_request() {
+  const DefaultFloats floats;
   try {
     // The request keeps this model alive by its reference to the network.
     return std::make_unique<DeviceRequest>(
@@ -25,6 +27,7 @@ std::unique_ptr<InferRequest> DeviceModel::create_request() {
 }
 
 DeviceModel::~DeviceModel() {
+  const DefaultFloats floats;
   // Surfaces that applications still hold must release memory whose owner may disappear now. No
   // request is left that uses the images.
   for (const auto& weak : surfaces_)
@@ -34,6 +37,7 @@ DeviceModel::~DeviceModel() {
 }
 
 std::shared_ptr<ImportedSurface> DeviceModel::import_surface(unsigned id) {
+  const DefaultFloats floats;
   if (network_->context->va == nullptr)
     throw Error(ErrorCode::bad_argument,
                 "surfaces cannot be imported: " +
@@ -52,6 +56,7 @@ std::shared_ptr<ImportedSurface> DeviceModel::import_surface(unsigned id) {
 
 std::string DeviceModel::check_surface(const std::shared_ptr<ImportedSurface>& imported,
                                        const Frame& expected) try {
+  const DefaultFloats floats;
   ocl::Surface& surface = own_surface(*network_->context, *imported);
   const FrameTransform transform;
   const TensorDesc out =
@@ -112,6 +117,7 @@ std::string DeviceModel::check_picture(
 
 std::shared_ptr<ImportedMemory> DeviceModel::import_memory(MemoryHandle kind, int fd,
                                                            size_t bytes) {
+  const DefaultFloats floats;
   if (const std::string& problem = import_problem(kind); !problem.empty())
     throw Error(ErrorCode::bad_argument, "memory cannot be imported: " + problem);
   auto memory = network_->external->import(network_->context->context, kind, fd, bytes);
@@ -123,6 +129,7 @@ std::shared_ptr<ImportedMemory> DeviceModel::import_memory(MemoryHandle kind, in
 
 std::string DeviceModel::check_memory(const ImportedPlanes& imported, const Frame& picture,
                                       const Frame& expected) try {
+  const DefaultFloats floats;
   const OwnPlanes own = own_planes(*network_->context, picture, imported);
   std::array<DevicePlane, 3> planes;
   for (size_t p = 0; p < 3; ++p) planes[p] = {own.offsets[p], picture.strides[p]};
@@ -144,6 +151,7 @@ std::string DeviceModel::check_memory(const ImportedPlanes& imported, const Fram
 }
 
 std::shared_ptr<FrameMemory> DeviceModel::allocate_frame_memory(size_t bytes) try {
+  const DefaultFloats floats;
   return network_->make_host_memory(network_->stream(0).queue, bytes);
 } catch (const cl::Error& error) {
   ocl::rethrow(error, "allocating " + std::to_string(bytes) + " bytes for frames");

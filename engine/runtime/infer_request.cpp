@@ -9,6 +9,7 @@
 #include "engine/graph/evaluate.h"
 #include "engine/ocl/host_memory.h"
 #include "engine/runtime/left_work.h"
+#include "kernels/base/default_floats.h"
 #include "kernels/base/host_type.h"
 #include "kernels/base/no_answer.h"
 #include "kernels/base/work_limit.h"
@@ -27,6 +28,7 @@ DeviceRequest::DeviceRequest(std::shared_ptr<const DeviceNetwork> network, Devic
       outputs_(work_) {}
 
 DeviceRequest::~DeviceRequest() {
+  const DefaultFloats floats;
   if (work_.running) abandon();
 }
 
@@ -50,6 +52,7 @@ void DeviceRequest::leave_results() {
 }
 
 void DeviceRequest::start(size_t images) {
+  const DefaultFloats floats;
   if (work_.running)
     throw Error(ErrorCode::bad_argument, "the request is in flight already; wait() first");
   called_ = Clock::now();
@@ -210,6 +213,7 @@ void DeviceRequest::give_up() {
 }
 
 bool DeviceRequest::wait(std::optional<std::chrono::milliseconds> timeout) {
+  const DefaultFloats floats;
   if (!work_.running) return true;
   std::optional<Clock::time_point> until;
   if (timeout) until = Clock::now() + *timeout;

@@ -12,6 +12,7 @@
 #include "engine/runtime/request_inputs.h"
 #include "engine/runtime/request_outputs.h"
 #include "engine/runtime/wait_estimator.h"
+#include "kernels/base/default_floats.h"
 
 namespace clinfer {
 
@@ -22,18 +23,24 @@ class DeviceRequest final : public InferRequest {
   DeviceRequest(std::shared_ptr<const DeviceNetwork> network, DeviceStream& stream);
   ~DeviceRequest() override;
 
-  void set_input(size_t index, const Tensor& value) override { inputs_.set_tensor(index, value); }
+  void set_input(size_t index, const Tensor& value) override {
+    const DefaultFloats floats;
+    inputs_.set_tensor(index, value);
+  }
   Placement set_frame(size_t index, const Frame& frame, const FrameTransform& transform,
                       size_t image, const FrameMemory* memory) override {
+    const DefaultFloats floats;
     return inputs_.set_frame(index, frame, transform, image, memory);
   }
   Placement set_surface(size_t index, const std::shared_ptr<ImportedSurface>& surface,
                         const Frame& picture, const FrameTransform& transform,
                         size_t image) override {
+    const DefaultFloats floats;
     return inputs_.set_surface(index, surface, picture, transform, image);
   }
   Placement set_memory(size_t index, const ImportedPlanes& planes, const Frame& picture,
                        const FrameTransform& transform, size_t image) override {
+    const DefaultFloats floats;
     return inputs_.set_memory(index, planes, picture, transform, image);
   }
   std::span<std::byte> input_memory(size_t index) override { return inputs_.memory(index); }

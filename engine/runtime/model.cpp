@@ -15,6 +15,7 @@
 #include "engine/ir/ir_reader.h"
 #include "engine/onnx/onnx_reader.h"
 #include "engine/runtime/model_kind.h"
+#include "kernels/base/default_floats.h"
 #include "kernels/base/log.h"
 #include "kernels/base/text.h"
 
@@ -56,6 +57,7 @@ void count_classes(const Graph& graph) {
 
 std::shared_ptr<const Model> Model::read(const std::string& path, const InputShapes& shapes,
                                          const std::string& config_file) {
+  const DefaultFloats floats;
   struct Known {
     std::weak_ptr<const ReadModel> model;
     std::string states;  // of its files
@@ -111,6 +113,7 @@ std::shared_ptr<const Model> Model::read_bytes(std::span<const std::byte> model,
                                                std::span<const std::byte> weights,
                                                const std::string& name, const InputShapes& shapes,
                                                const std::string& config_file) {
+  const DefaultFloats floats;
   return std::make_shared<ReadModel>(model, weights, name, shapes,
                                      *read_custom_layers(config_file));
 }
@@ -233,6 +236,7 @@ std::shared_ptr<const Model> with_batch_axis(const Model& model) {
 }  // namespace
 
 std::shared_ptr<const Model> Model::with_picture(const std::shared_ptr<const Model>& model) {
+  const DefaultFloats floats;
   if (picture_without_batch(model->graph()) != nullptr) return with_batch_axis(*model);
   if (conversion_of_planes(model->graph()) == nullptr) return model;
   std::unique_ptr<Graph> graph = model->graph().clone();

@@ -1,5 +1,6 @@
 // The border between C++ and GStreamer's C: every vfunc, pad function and thread body runs inside
-// guard(), which turns an exception into an error message on the bus.
+// guard(), which turns an exception into an error message on the bus, and computes by the default
+// settings of floating-point arithmetic.
 #pragma once
 
 #include <gst/gst.h>
@@ -10,6 +11,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "kernels/base/default_floats.h"
 #include "kernels/base/error.h"
 #include "kernels/base/files.h"
 
@@ -39,6 +41,7 @@ void report(Tell& tell, Failure failure) noexcept {
 template <typename Tell, typename Body, typename Result>
 Result guard(Tell&& tell, Result failed, Body&& body,
              SourcePlace place = SourcePlace::here()) noexcept {
+  const DefaultFloats floats;
   try {
     return std::forward<Body>(body)();
   } catch (const Error& error) {

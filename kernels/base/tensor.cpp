@@ -9,6 +9,7 @@
 #include <limits>
 #include <numeric>
 
+#include "kernels/base/default_floats.h"
 #include "kernels/base/error.h"
 
 namespace clinfer {
@@ -291,6 +292,7 @@ void copy_strided(const Shape& shape, const From* from, const Shape& from_stride
 
 void copy_any(Shape shape, ElementType from_type, const void* from, Shape from_strides,
               ElementType to_type, void* to, Shape to_strides) {
+  const DefaultFloats floats;
   merge_runs(shape, from_strides, to_strides);
   with_type(from_type, [&](auto* f) {
     with_type(to_type, [&](auto* t) {

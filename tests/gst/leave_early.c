@@ -1,9 +1,12 @@
 /* An application in C that plays what its arguments say for a while, and ends without setting it to NULL (but for deinit):
- * leave_early HOW MILLISECONDS PIPELINE..., where the time begins with LIBRARY=NAME loaded if that is set, and HOW is one of return, exit, quick_exit, deinit, thread, opencl. `thread` calls
- * exit() on a thread of its own. `opencl` plays nothing: a thread asks for a device and builds a kernel, and main
- * returns, to see what drivers themselves survive. */
+ * leave_early HOW MILLISECONDS PIPELINE..., where the time begins with LIBRARY=NAME loaded if that is set, and HOW is one of
+ * return, exit, quick_exit, deinit, dlclose, thread, opencl. `thread` calls exit() on a thread of its own. `opencl` plays
+ * nothing: a thread asks for a device and builds a kernel, and main returns, to see what drivers themselves survive. `dlclose`
+ * plays nothing either: a thread compiles the model that CLINFER_MODEL names by the library CLINFER_LIBRARY, which is closed
+ * meanwhile. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
+#include <dlfcn.h>
 #include <gst/gst.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -32,6 +35,20 @@ static void* build(void* nothing) {
   return NULL;
 }
 
+/* Functions of the library, found before it is closed. */
+static struct {
+  int (*read)(const char*, const char*, void**);
+  int (*compile)(void*, const char*, void*, void**);
+} of_library;
+
+static void* compile(void* nothing) {
+  void *model = NULL, *compiled = NULL;
+  (void)nothing;
+  if (of_library.read(g_getenv("CLINFER_MODEL"), NULL, &model) == 0)
+    of_library.compile(model, "CPU", NULL, &compiled);
+  return NULL;
+}
+
 /* Until a library of that name is mapped, but no longer than 20 s. */
 static void wait_for(const char* library) {
   for (int i = 0; library != NULL && i < 20000; ++i) {
@@ -51,6 +68,21 @@ int main(int argc, char** argv) {
   if (strcmp(how, "opencl") == 0) {
     pthread_create(&thread, NULL, build, NULL);
     wait_for(g_getenv("LIBRARY"));
+    g_usleep(delay);
+    return 0;
+  }
+  if (strcmp(how, "dlclose") == 0) {
+    void* library = dlopen(g_getenv("CLINFER_LIBRARY"), RTLD_NOW);
+    if (library == NULL) {
+      g_printerr("%s\n", dlerror());
+      return 2;
+    }
+    *(void**)&of_library.read = dlsym(library, "clinfer_model_read");
+    *(void**)&of_library.compile = dlsym(library, "clinfer_compile");
+    pthread_create(&thread, NULL, compile, NULL);
+    wait_for(g_getenv("LIBRARY"));
+    g_usleep(delay);
+    dlclose(library);
     g_usleep(delay);
     return 0;
   }

@@ -124,6 +124,7 @@ std::optional<size_t> labelled_background(const std::vector<std::string>& labels
 
 struct PairHead {
   ModelFacts facts;
+  Family family;
   Pair pair;
   bool softmax_op = false, sigmoid_op = false;  // the operation that makes the scores says so
   Decided units, form, squashed, normalised, background_at;
@@ -205,7 +206,7 @@ struct PairHead {
     }
     // Labels may leave the background out.
     const bool named = has_background && facts.labels.size() + 1 == pair.classes;
-    finish(settings, suppression_of(facts), candidates, results,
+    finish(settings, suppression_of(facts, family), candidates, results,
            [&](const Candidate& kept, Detection& detection) {
              const auto label = static_cast<size_t>(kept.label);
              if (named && label != background)
@@ -221,7 +222,10 @@ Match match_boxes_scores(const ModelFacts& facts) {
     const std::optional<Pair> pair = find_pair(facts, i);
     if (!pair) continue;
     const OutputFacts &boxes = facts.outputs[i], &scores = facts.outputs[pair->scores];
-    PairHead head{facts, *pair, false, false, {}, {}, {}, {}, {}};
+    // The classes first are PP-YOLOE's way. Only YOLOv4 has boxes [1,N,1,4].
+    const Family family =
+        pair->class_major && boxes.shape.size() < 4 ? Family::pp_yoloe : Family::yolo_apart;
+    PairHead head{facts, family, *pair, false, false, {}, {}, {}, {}, {}};
     head.softmax_op = scores.op == "SoftMax" || scores.op == "Softmax";
     head.sigmoid_op = scores.op == "Sigmoid";
     Match match;
@@ -248,12 +252,8 @@ Match match_boxes_scores(const ModelFacts& facts) {
       match.fit = Fit::against;
       match.reason += ": regions and features by their names";
     }
-    // Outputs with one row a cell and no background class are those of YOLO-NAS and its kin; with
-    // the classes first they are those of PP-YOLOE. Only YOLOv4 has boxes [1,N,1,4].
-    if (cells)
-      match.picture = pair->class_major && boxes.shape.size() < 4
-                          ? picture_of(Family::pp_yoloe)
-                          : picture_of(Family::yolo_apart);
+    // Outputs with one row a cell and no background class are those of YOLO-NAS and its kin.
+    if (cells) match.picture = picture_of(family);
     match.classes = pair->classes;
     match.background = true;
     return match;
@@ -272,9 +272,7 @@ struct BoxesLabels {
   std::optional<MaskGrids> masks;
   Decided units;
 
-  static OrientedBox oriented(const float* row) {
-    return {row[0], row[1], row[2], row[3], row[4]};
-  }
+  static OrientedBox oriented(const float* row) { return {row[0], row[1], row[2], row[3], row[4]}; }
 
   void operator()(std::span<const Tensor> outputs, const DecodeSettings& settings,
                   Results& results) const {
@@ -311,8 +309,8 @@ struct BoxesLabels {
              if (turned)
                detection.oriented_box = oriented(rows.run(kept.row * width, width, buffer));
              if (grids && (kept.row + 1) * masks->rows * masks->columns <= grids->size())
-               detection.mask = grid_mask(*masks, *grids, kept.row, false, detection, facts.width,
-                                          facts.height);
+               detection.mask =
+                   grid_mask(*masks, *grids, kept.row, false, detection, facts.width, facts.height);
            });
   }
 };
@@ -325,8 +323,8 @@ Match match_boxes_labels(const ModelFacts& facts) {
     const Shape boxes = squeeze_front(facts.outputs[b].shape);
     if (!is_float_output(facts.outputs[b]) || boxes.size() != 2) continue;
     // Rows of 6 are end-to-end YOLO's, too: they need more than the shape.
-    const bool turned =
-        boxes[1] == 6 && (rotated || (facts.outputs[b].name == "dets" && facts.outputs.size() == 2));
+    const bool turned = boxes[1] == 6 &&
+                        (rotated || (facts.outputs[b].name == "dets" && facts.outputs.size() == 2));
     if (boxes[1] != 5 && !turned) continue;
     for (size_t l = 0; l < facts.outputs.size(); ++l) {
       const Shape labels = squeeze_front(facts.outputs[l].shape);
@@ -338,8 +336,8 @@ Match match_boxes_labels(const ModelFacts& facts) {
       decode.labels = l;
       decode.turned = turned;
       decode.masks = find_mask_grids(facts, static_cast<size_t>(boxes[0]));
-      std::string reason = std::string(turned ? "turned boxes " : "boxes ") + facts.outputs[b].name +
-                           ", labels " + facts.outputs[l].name;
+      std::string reason = std::string(turned ? "turned boxes " : "boxes ") +
+                           facts.outputs[b].name + ", labels " + facts.outputs[l].name;
       if (decode.masks) reason += ", masks " + facts.outputs[decode.masks->output].name;
       return {Fit::certain, reason, decode};
     }

@@ -190,12 +190,6 @@ bool from_paddle(const ModelFacts& facts, const OutputFacts& output) {
          lower(info(facts, "model_type")) == "paddle";
 }
 
-Suppression suppression_of(const ModelFacts& facts) {
-  const std::string agnostic = lower(info(facts, "agnostic_nms"));
-  return agnostic == "true" || agnostic == "yes" || agnostic == "1" ? Suppression::across_classes
-                                                                    : Suppression::per_class;
-}
-
 float iou(const Candidate& a, const Candidate& b) {
   // In double: the product of two huge but finite sides does not overflow.
   const double width = std::min<double>(a.x_max, b.x_max) - std::max<double>(a.x_min, b.x_min);

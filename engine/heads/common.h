@@ -104,9 +104,6 @@ class Candidates {
 // The suppression of overlapping boxes that is left to the decoder.
 enum class Suppression { none, per_class, across_classes };
 
-// per_class unless the model says otherwise (`agnostic_nms`).
-Suppression suppression_of(const ModelFacts& facts);
-
 float iou(const Candidate& a, const Candidate& b);
 
 // Sorts best first (stable: equal scores keep their order), removes what overlaps a better one by

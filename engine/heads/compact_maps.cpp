@@ -42,7 +42,7 @@ struct FastestDet {
                               y / static_cast<float>(map.rows) * height, sigmoid(at(3)) * width,
                               sigmoid(at(4)) * height, score, static_cast<double>(best - 5), cell);
     }
-    finish(settings, suppression_of(facts), candidates, results);
+    finish(settings, suppression_of(facts, Family::fastestdet), candidates, results);
   }
 };
 
@@ -88,7 +88,7 @@ struct FastestV2 {
         }
       }
     }
-    finish(settings, suppression_of(facts), candidates, results);
+    finish(settings, suppression_of(facts, Family::yolo_fastest_v2), candidates, results);
   }
 };
 
@@ -123,7 +123,7 @@ struct DbFace {
       candidates.add((x - side(0)) * kStride, (y - side(1)) * kStride, (x + side(2)) * kStride,
                      (y + side(3)) * kStride, score, 0, cell);
     }
-    finish(settings, suppression_of(facts), candidates, results,
+    finish(settings, suppression_of(facts, Family::dbface), candidates, results,
            [&](const Candidate& kept, Detection& detection) {
              const float x = static_cast<float>(kept.row % heat.columns),
                          y = static_cast<float>(kept.row / heat.columns);

@@ -11,6 +11,10 @@ constexpr std::optional<ResizeMode> kStretch = ResizeMode::stretch,
                                     kLetterbox = ResizeMode::letterbox, kCrop = ResizeMode::crop,
                                     kAnySize = std::nullopt;
 constexpr bool kCentered = true, kTopLeft = false, kTask = true;
+constexpr Overlaps kByElement = Overlaps::element, kByNetwork = Overlaps::network,
+                   kNobody = Overlaps::nobody;
+constexpr Background kNoBackground = Background::none, kFirst = Background::first,
+                     kLast = Background::last;
 
 constexpr Numbers all(float value) { return {value, value, value}; }
 constexpr Numbers kNone = all(0), kOne = all(1), kBytes = all(255), kHalf = all(127.5f);
@@ -22,57 +26,66 @@ constexpr Numbers turned(Numbers n) { return {n[2], n[1], n[0]}; }
 constexpr float kMeanGray = 116;
 
 constexpr Convention kConventions[] = {
-    {Family::yolo, "YOLO", kRgb, kNone, kBytes, kLetterbox, 114, kCentered,
-     "ultralytics/ultralytics: ultralytics/data/augment.py (LetterBox)"},
-    {Family::yolov6, "YOLOv6", kRgb, kNone, kBytes, kLetterbox, 114, kCentered,
-     "meituan/YOLOv6: yolov6/core/inferer.py, yolov6/data/data_augment.py"},
-    {Family::yolo_nas, "YOLO-NAS", kRgb, kNone, kBytes, kLetterbox, 114, kCentered,
+    {Family::yolo, "YOLO", kRgb, kNone, kBytes, kLetterbox, 114, kCentered, kByElement,
+     kNoBackground, "ultralytics/ultralytics: ultralytics/data/augment.py (LetterBox)"},
+    {Family::yolov6, "YOLOv6", kRgb, kNone, kBytes, kLetterbox, 114, kCentered, kByElement,
+     kNoBackground, "meituan/YOLOv6: yolov6/core/inferer.py, yolov6/data/data_augment.py"},
+    {Family::yolo_nas, "YOLO-NAS", kRgb, kNone, kBytes, kLetterbox, 114, kCentered, kByNetwork,
+     kNoBackground,
      "Deci-AI/super-gradients: src/super_gradients/training/pretrained_models.py, "
      "processing/processing.py"},
     {Family::yolo_nas_pose, "YOLO-NAS-POSE", kBgr, kNone, kBytes, kLetterbox, 127, kTopLeft,
+     kByNetwork, kNoBackground,
      "Deci-AI/super-gradients: src/super_gradients/training/processing/processing.py"},
     {Family::yolo_apart, "YOLO with boxes and scores apart", kRgb, kNone, kBytes, kLetterbox, 114,
-     kCentered, "ultralytics/ultralytics: ultralytics/data/augment.py (LetterBox)"},
+     kCentered, kByElement, kNoBackground,
+     "ultralytics/ultralytics: ultralytics/data/augment.py (LetterBox)"},
     {Family::yolov7_rows, "YOLOv7 with its suppression", kRgb, kNone, kBytes, kLetterbox, 114,
-     kCentered, "WongKinYiu/yolov7: utils/datasets.py (letterbox), tools/YOLOv7onnx.ipynb"},
+     kCentered, kByNetwork, kNoBackground,
+     "WongKinYiu/yolov7: utils/datasets.py (letterbox), tools/YOLOv7onnx.ipynb"},
     {Family::end_to_end, "end-to-end YOLO", kRgb, kNone, kBytes, kLetterbox, 114, kCentered,
-     "THU-MIG/yolov10: ultralytics/data/augment.py (LetterBox)"},
-    {Family::yolov5, "YOLOv5 and v7", kRgb, kNone, kBytes, kLetterbox, 114, kCentered,
-     "ultralytics/yolov5: utils/augmentations.py (letterbox)"},
-    {Family::darknet, "YOLO", kRgb, kNone, kBytes, kLetterbox, 127, kCentered,
-     "pjreddie/darknet: src/image.c (letterbox_image)"},
-    {Family::yolov2, "YOLOv2", kRgb, kNone, kBytes, kLetterbox, 127, kCentered,
-     "pjreddie/darknet: src/image.c (letterbox_image)"},
-    {Family::keras_yolo, "Keras' YOLO", kRgb, kNone, kBytes, kLetterbox, 128, kCentered,
-     "qqwweee/keras-yolo3: yolo3/utils.py (letterbox_image)"},
-    {Family::yolox, "YOLOX", kBgr, kNone, kOne, kLetterbox, 114, kTopLeft,
-     "Megvii-BaseDetection/YOLOX: yolox/data/data_augment.py (preproc)"},
+     kByNetwork, kNoBackground, "THU-MIG/yolov10: ultralytics/data/augment.py (LetterBox)"},
+    {Family::yolov5, "YOLOv5 and v7", kRgb, kNone, kBytes, kLetterbox, 114, kCentered, kByElement,
+     kNoBackground, "ultralytics/yolov5: utils/augmentations.py (letterbox)"},
+    {Family::darknet, "YOLO", kRgb, kNone, kBytes, kLetterbox, 127, kCentered, kByElement,
+     kNoBackground, "pjreddie/darknet: src/image.c (letterbox_image)"},
+    {Family::yolov2, "YOLOv2", kRgb, kNone, kBytes, kLetterbox, 127, kCentered, kByElement,
+     kNoBackground, "pjreddie/darknet: src/image.c (letterbox_image)"},
+    {Family::keras_yolo, "Keras' YOLO", kRgb, kNone, kBytes, kLetterbox, 128, kCentered, kByNetwork,
+     kNoBackground, "qqwweee/keras-yolo3: yolo3/utils.py (letterbox_image)"},
+    {Family::yolox, "YOLOX", kBgr, kNone, kOne, kLetterbox, 114, kTopLeft, kByElement,
+     kNoBackground, "Megvii-BaseDetection/YOLOX: yolox/data/data_augment.py (preproc)"},
     {Family::nanodet, "NanoDet", kBgr, turned(kImageNetMean), turned(kImageNetScale), kLetterbox, 0,
-     kCentered,
+     kCentered, kByElement, kNoBackground,
      "RangiLyu/nanodet: config/legacy_v0.x_configs/nanodet-m.yml (keep_ratio, normalize)"},
     {Family::nanodet_plus, "NanoDet-Plus", kBgr, turned(kImageNetMean), turned(kImageNetScale),
-     kStretch, 0, kCentered,
+     kStretch, 0, kCentered, kByElement, kNoBackground,
      "RangiLyu/nanodet: config/nanodet-plus-m_416.yml (keep_ratio, normalize)"},
-    {Family::pp_yoloe, "PP-YOLOE", kRgb, kNone, kBytes, kStretch, 0, kCentered,
-     "PaddlePaddle/PaddleDetection: configs/ppyoloe/_base_/ppyoloe_plus_reader.yml"},
+    {Family::pp_yoloe, "PP-YOLOE", kRgb, kNone, kBytes, kStretch, 0, kCentered, kByElement,
+     kNoBackground, "PaddlePaddle/PaddleDetection: configs/ppyoloe/_base_/ppyoloe_plus_reader.yml"},
     {Family::paddle_detection, "PaddleDetection", kRgb, kImageNetMean, kImageNetScale, kStretch, 0,
-     kCentered,
-     "PaddlePaddle/PaddleDetection: deploy/python/preprocess.py, "
-     "configs/picodet/_base_/picodet_416_reader.yml"},
-    {Family::detr, "DETR", kRgb, kImageNetMean, kImageNetScale, kAnySize, 0, kCentered,
-     "facebookresearch/detr: datasets/coco.py (make_coco_transforms)"},
+     kCentered, kByNetwork, kNoBackground,
+     "PaddlePaddle/PaddleDetection: deploy/python/preprocess.py"},
+    {Family::picodet, "PicoDet", kRgb, kImageNetMean, kImageNetScale, kStretch, 0, kCentered,
+     kByElement, kNoBackground,
+     "PaddlePaddle/PaddleDetection: configs/picodet/_base_/picodet_416_reader.yml"},
+    {Family::detr, "DETR", kRgb, kImageNetMean, kImageNetScale, kAnySize, 0, kCentered, kNobody,
+     kLast, "facebookresearch/detr: datasets/coco.py (make_coco_transforms)"},
     {Family::deformable_detr, "Deformable DETR and its kin", kRgb, kImageNetMean, kImageNetScale,
-     kAnySize, 0, kCentered, "fundamentalvision/Deformable-DETR: datasets/coco.py"},
+     kAnySize, 0, kCentered, kNobody, kNoBackground,
+     "fundamentalvision/Deformable-DETR: datasets/coco.py"},
     {Family::rtdetr, "RT-DETR, D-FINE and DEIM", kRgb, kNone, kBytes, kStretch, 0, kCentered,
+     kNobody, kNoBackground,
      "lyuwenyu/RT-DETR: rtdetrv2_pytorch/references/deploy/rtdetrv2_onnxruntime.py"},
     {Family::rfdetr, "RF-DETR", kRgb, kImageNetMean, kImageNetScale, kStretch, 0, kCentered,
-     "roboflow/rf-detr: rfdetr/detr.py (predict)"},
+     kNobody, kNoBackground, "roboflow/rf-detr: rfdetr/detr.py (predict)"},
     {Family::torchvision, "torchvision's detectors", kRgb, kNone, kBytes, kAnySize, 0, kCentered,
-     "pytorch/vision: torchvision/models/detection/transform.py"},
+     kByNetwork, kNoBackground, "pytorch/vision: torchvision/models/detection/transform.py"},
     {Family::torchvision_fcos, "torchvision's FCOS", kRgb, kNone, kBytes, kAnySize, 0, kCentered,
-     "pytorch/vision: torchvision/models/detection/transform.py"},
+     kByElement, kNoBackground, "pytorch/vision: torchvision/models/detection/transform.py"},
     {Family::torchvision_retinanet, "torchvision's RetinaNet", kRgb, kNone, kBytes, kAnySize, 0,
-     kCentered, "pytorch/vision: torchvision/models/detection/transform.py"},
+     kCentered, kByElement, kNoBackground,
+     "pytorch/vision: torchvision/models/detection/transform.py"},
     {Family::fcos,
      "FCOS",
      kBgr,
@@ -81,6 +94,8 @@ constexpr Convention kConventions[] = {
      kAnySize,
      0,
      kCentered,
+     kByElement,
+     kNoBackground,
      "tianzhi0549/FCOS: fcos_core/config/defaults.py"},
     {Family::centernet,
      "CenterNet",
@@ -90,9 +105,11 @@ constexpr Convention kConventions[] = {
      kLetterbox,
      0,
      kCentered,
+     kNobody,
+     kNoBackground,
      "xingyizhou/CenterNet: src/lib/detectors/base_detector.py (pre_process, fix_res)"},
     {Family::retinanet, "RetinaNet", kRgb, kImageNetMean, kImageNetScale, kAnySize, 0, kCentered,
-     "NVIDIA/retinanet-examples: odtk/data.py"},
+     kByElement, kNoBackground, "NVIDIA/retinanet-examples: odtk/data.py"},
     {Family::keras_retinanet,
      "Keras' RetinaNet",
      kBgr,
@@ -101,31 +118,40 @@ constexpr Convention kConventions[] = {
      kAnySize,
      0,
      kCentered,
+     kByElement,
+     kNoBackground,
      "fizyr/keras-retinanet: keras_retinanet/utils/image.py (preprocess_image, caffe)"},
     {Family::efficientdet, "EfficientDet", kRgb, kImageNetMean, kImageNetScale, kLetterbox,
-     kMeanGray, kTopLeft, "google/automl: efficientdet/dataloader.py (InputProcessor)"},
+     kMeanGray, kTopLeft, kByElement, kNoBackground,
+     "google/automl: efficientdet/dataloader.py (InputProcessor)"},
     {Family::tensorflow, "TensorFlow's object detection", kRgb, kNone, kOne, kStretch, 0, kCentered,
+     kByNetwork, kNoBackground,
      "tensorflow/models: research/object_detection/core/preprocessor.py, samples/configs "
      "(fixed_shape_resizer)"},
     {Family::tensorflow_lite, "TensorFlow Lite's detectors", kRgb, kHalf, kHalf, kStretch, 0,
-     kCentered, "tensorflow/models: research/object_detection/g3doc/running_on_mobile_tf2.md"},
+     kCentered, kByNetwork, kNoBackground,
+     "tensorflow/models: research/object_detection/g3doc/running_on_mobile_tf2.md"},
     {Family::tensorflow_ssd, "TensorFlow's SSD", kRgb, kHalf, kHalf, kStretch, 0, kCentered,
+     kByElement, kFirst,
      "tensorflow/models: research/object_detection/models/ssd_mobilenet_v1_feature_extractor.py "
      "(preprocess)"},
     {Family::ssd300, "SSD300", kRgb, kImageNetMean, kImageNetScale, kStretch, 0, kCentered,
+     kByElement, kFirst,
      "NVIDIA/DeepLearningExamples: PyTorch/Detection/SSD/ssd/utils.py (SSDTransformer)"},
     {Family::detectnet, "TAO's DetectNet_v2", kRgb, kNone, kBytes, kStretch, 0, kCentered,
+     kByElement, kNoBackground,
      "NVIDIA-AI-IOT/deepstream_tao_apps: configs/nvinfer (net-scale-factor, model-color-format)"},
     {Family::suppressed, "detectors with their suppression inside", kRgb, kNone, kBytes, kAnySize,
-     0, kCentered, "none: the most usual order and range", kTask},
+     0, kCentered, kByNetwork, kNoBackground, "none: the most usual order and range", kTask},
     {Family::deepstream_yolo, "YOLO as DeepStream-Yolo writes it", kRgb, kNone, kBytes, kLetterbox,
-     114, kCentered, "marcoslucianops/DeepStream-Yolo: config_infer_primary_yoloV8.txt"},
+     114, kCentered, kByElement, kNoBackground,
+     "marcoslucianops/DeepStream-Yolo: config_infer_primary_yoloV8.txt"},
     {Family::aizoo, "AIZOO's detector of face masks", kRgb, kNone, kBytes, kStretch, 0, kCentered,
-     "AIZOOTech/FaceMaskDetection: tensorflow_infer.py"},
-    {Family::fastestdet, "FastestDet", kBgr, kNone, kBytes, kStretch, 0, kCentered,
-     "dog-qiuqiu/FastestDet: test.py"},
+     kByElement, kNoBackground, "AIZOOTech/FaceMaskDetection: tensorflow_infer.py"},
+    {Family::fastestdet, "FastestDet", kBgr, kNone, kBytes, kStretch, 0, kCentered, kByElement,
+     kNoBackground, "dog-qiuqiu/FastestDet: test.py"},
     {Family::yolo_fastest_v2, "YOLO-FastestV2", kBgr, kNone, kBytes, kStretch, 0, kCentered,
-     "dog-qiuqiu/Yolo-FastestV2: test.py"},
+     kByElement, kNoBackground, "dog-qiuqiu/Yolo-FastestV2: test.py"},
     {Family::dbface,
      "DBFace",
      kBgr,
@@ -134,19 +160,23 @@ constexpr Convention kConventions[] = {
      kLetterbox,
      0,
      kTopLeft,
+     kByElement,
+     kNoBackground,
      "dlunion/DBFace: main.py (detect), common.py (pad)"},
-    {Family::head_angles, "head pose", kBgr, kNone, kOne, kStretch, 0, kCentered,
+    {Family::head_angles, "head pose", kBgr, kNone, kOne, kStretch, 0, kCentered, kNobody,
+     kNoBackground,
      "openvinotoolkit/open_model_zoo: models/intel/head-pose-estimation-adas-0001/README.md"},
     {Family::head_pose, "Hopenet and 6DRepNet", kRgb, kImageNetMean, kImageNetScale, kCrop, 0,
-     kCentered,
+     kCentered, kNobody, kNoBackground,
      "natanielruiz/deep-head-pose: code/test_on_video_dlib.py; thohemp/6DRepNet: "
      "sixdrepnet/demo.py"},
-    {Family::fsa_net, "FSA-Net", kBgr, kHalf, all(128), kStretch, 0, kCentered,
-     "omasaht/headpose-fsanet-pytorch: src/demo.py"},
+    {Family::fsa_net, "FSA-Net", kBgr, kHalf, all(128), kStretch, 0, kCentered, kNobody,
+     kNoBackground, "omasaht/headpose-fsanet-pytorch: src/demo.py"},
     {Family::anomalib, "anomalib, whose networks normalise pictures themselves", kRgb, kNone,
-     kBytes, kStretch, 0, kCentered, "open-edge-platform/anomalib: src/anomalib/pre_processing"},
+     kBytes, kStretch, 0, kCentered, kNobody, kNoBackground,
+     "open-edge-platform/anomalib: src/anomalib/pre_processing"},
     {Family::lanes, "Ultra-Fast-Lane-Detection", kRgb, kImageNetMean, kImageNetScale, kStretch, 0,
-     kCentered, "cfzd/Ultra-Fast-Lane-Detection: demo.py"},
+     kCentered, kNobody, kNoBackground, "cfzd/Ultra-Fast-Lane-Detection: demo.py"},
     {Family::lane_curves,
      "LSTR",
      kBgr,
@@ -155,9 +185,11 @@ constexpr Convention kConventions[] = {
      kStretch,
      0,
      kCentered,
+     kNobody,
+     kNoBackground,
      "liuruijin17/LSTR: test/tusimple.py, db/tusimple.py"},
-    {Family::scrfd, "SCRFD", kRgb, kHalf, all(128), kLetterbox, 0, kTopLeft,
-     "deepinsight/insightface: detection/scrfd/tools/scrfd.py (detect)"},
+    {Family::scrfd, "SCRFD", kRgb, kHalf, all(128), kLetterbox, 0, kTopLeft, kByElement,
+     kNoBackground, "deepinsight/insightface: detection/scrfd/tools/scrfd.py (detect)"},
     {Family::retinaface,
      "RetinaFace",
      kBgr,
@@ -166,84 +198,102 @@ constexpr Convention kConventions[] = {
      kAnySize,
      0,
      kCentered,
+     kByElement,
+     kFirst,
      "biubug6/Pytorch_Retinaface: detect.py"},
     {Family::insightface_retinaface, "InsightFace's RetinaFace", kRgb, kNone, kOne, kAnySize, 0,
-     kCentered, "deepinsight/insightface: detection/retinaface/retinaface.py (detect)"},
-    {Family::ultraface, "UltraFace", kRgb, all(127), all(128), kStretch, 0, kCentered,
-     "Linzaer/Ultra-Light-Fast-Generic-Face-Detector-1MB: run_video_face_detect_onnx.py"},
-    {Family::yunet, "YuNet", kBgr, kNone, kOne, kLetterbox, 0, kTopLeft,
+     kCentered, kByElement, kFirst,
+     "deepinsight/insightface: detection/retinaface/retinaface.py (detect)"},
+    {Family::ultraface, "UltraFace", kRgb, all(127), all(128), kStretch, 0, kCentered, kByElement,
+     kFirst, "Linzaer/Ultra-Light-Fast-Generic-Face-Detector-1MB: run_video_face_detect_onnx.py"},
+    {Family::yunet, "YuNet", kBgr, kNone, kOne, kLetterbox, 0, kTopLeft, kByElement, kNoBackground,
      "opencv/opencv: modules/objdetect/src/face_detect.cpp (padWithDivisor)"},
-    {Family::yunet_rows, "YuNet of 2021", kBgr, kNone, kOne, kAnySize, 0, kCentered,
-     "opencv/opencv_zoo: models/face_detection_yunet/yunet.py"},
-    {Family::centerface, "CenterFace", kRgb, kNone, kOne, kStretch, 0, kCentered,
-     "Star-Clouds/CenterFace: prj-python/centerface.py"},
-    {Family::mtcnn, "MTCNN", kRgb, kHalf, all(128), kStretch, 0, kCentered,
+    {Family::yunet_rows, "YuNet of 2021", kBgr, kNone, kOne, kAnySize, 0, kCentered, kByElement,
+     kFirst, "opencv/opencv_zoo: models/face_detection_yunet/yunet.py"},
+    {Family::centerface, "CenterFace", kRgb, kNone, kOne, kStretch, 0, kCentered, kByElement,
+     kNoBackground, "Star-Clouds/CenterFace: prj-python/centerface.py"},
+    {Family::mtcnn, "MTCNN", kRgb, kHalf, all(128), kStretch, 0, kCentered, kNobody, kFirst,
      "davidsandberg/facenet: src/align/detect_face.py"},
     {Family::blazeface, "MediaPipe's detectors", kRgb, kHalf, kHalf, kLetterbox, 0, kCentered,
+     kByElement, kNoBackground,
      "google-ai-edge/mediapipe: mediapipe/modules/face_detection/face_detection.pbtxt"},
     {Family::palms, "MediaPipe's detector of palms", kRgb, kNone, kBytes, kLetterbox, 0, kCentered,
+     kByElement, kNoBackground,
      "google-ai-edge/mediapipe: mediapipe/modules/palm_detection/palm_detection_cpu.pbtxt"},
-    {Family::facemesh, "FaceMesh", kRgb, kNone, kBytes, kStretch, 0, kCentered,
+    {Family::facemesh, "FaceMesh", kRgb, kNone, kBytes, kStretch, 0, kCentered, kNobody,
+     kNoBackground,
      "google-ai-edge/mediapipe: "
      "mediapipe/modules/face_landmark/face_landmark_side_model_cpu.pbtxt (graphs of 2020 gave the "
      "same file pixels from -1 to 1)"},
-    {Family::pfld, "PFLD", kRgb, kNone, kBytes, kStretch, 0, kCentered,
+    {Family::pfld, "PFLD", kRgb, kNone, kBytes, kStretch, 0, kCentered, kNobody, kNoBackground,
      "cunjian/pytorch_face_landmark: test_camera_pfld_onnx.py (polarisZhao/PFLD-pytorch: camera.py "
      "gives BGR)"},
     {Family::facemesh_irises, "FaceMesh with irises", kRgb, kNone, kBytes, kStretch, 0, kCentered,
+     kNobody, kNoBackground,
      "google-ai-edge/mediapipe: "
      "mediapipe/modules/face_landmark/tensors_to_face_landmarks_with_attention.pbtxt"},
-    {Family::irises, "MediaPipe's irises", kRgb, kNone, kBytes, kLetterbox, 0, kCentered,
+    {Family::irises, "MediaPipe's irises", kRgb, kNone, kBytes, kLetterbox, 0, kCentered, kNobody,
+     kNoBackground,
      "google-ai-edge/mediapipe: mediapipe/modules/iris_landmark/iris_landmark_cpu.pbtxt"},
     {Family::hands, "MediaPipe's hand landmarks", kRgb, kNone, kBytes, kLetterbox, 0, kCentered,
+     kNobody, kNoBackground,
      "google-ai-edge/mediapipe: mediapipe/modules/hand_landmark/hand_landmark_cpu.pbtxt"},
-    {Family::blazepose, "BlazePose", kRgb, kNone, kBytes, kLetterbox, 0, kCentered,
+    {Family::blazepose, "BlazePose", kRgb, kNone, kBytes, kLetterbox, 0, kCentered, kNobody,
+     kNoBackground,
      "google-ai-edge/mediapipe: mediapipe/modules/pose_landmark/pose_landmark_by_roi_cpu.pbtxt"},
     {Family::upper_body, "BlazePose of the upper body", kRgb, kNone, kBytes, kLetterbox, 0,
-     kCentered,
+     kCentered, kNobody, kNoBackground,
      "google-ai-edge/mediapipe: mediapipe/modules/pose_landmark/pose_landmark_by_roi_cpu.pbtxt"},
-    {Family::movenet, "MoveNet", kRgb, kNone, kOne, kLetterbox, 0, kCentered,
-     "tensorflow/hub: examples/colab/movenet.ipynb (resize_with_pad)"},
-    {Family::posenet, "PoseNet", kRgb, kHalf, kHalf, kLetterbox, 0, kCentered,
+    {Family::movenet, "MoveNet", kRgb, kNone, kOne, kLetterbox, 0, kCentered, kNobody,
+     kNoBackground, "tensorflow/hub: examples/colab/movenet.ipynb (resize_with_pad)"},
+    {Family::posenet, "PoseNet", kRgb, kHalf, kHalf, kLetterbox, 0, kCentered, kNobody,
+     kNoBackground,
      "tensorflow/tfjs-models: posenet/src/util.ts (padAndResizeTo), posenet/src/mobilenet.ts"},
     {Family::heat_maps, "HRNet, ViTPose and SimpleBaseline", kRgb, kImageNetMean, kImageNetScale,
-     kLetterbox, 0, kCentered,
+     kLetterbox, 0, kCentered, kNobody, kNoBackground,
      "leoxiaobin/deep-high-resolution-net.pytorch: lib/dataset/JointsDataset.py"},
     {Family::rtmpose, "RTMPose", kRgb, kImageNetMean, kImageNetScale, kLetterbox, 0, kCentered,
-     "open-mmlab/mmpose: projects/rtmpose/examples/onnxruntime/main.py"},
-    {Family::openpose, "OpenPose", kBgr, kNone, kOne, kAnySize, 0, kCentered,
+     kNobody, kNoBackground, "open-mmlab/mmpose: projects/rtmpose/examples/onnxruntime/main.py"},
+    {Family::openpose, "OpenPose", kBgr, kNone, kOne, kAnySize, 0, kCentered, kNobody,
+     kNoBackground,
      "openvinotoolkit/open_model_zoo: models/intel/human-pose-estimation-0001/README.md"},
     {Family::depth, "depth estimation", kRgb, kImageNetMean, kImageNetScale, kAnySize, 0, kCentered,
+     kNobody, kNoBackground,
      "isl-org/MiDaS: midas/model_loader.py; DepthAnything/Depth-Anything-V2: "
      "depth_anything_v2/dpt.py",
      kTask},
     {Family::saliency, "saliency detection", kRgb, kImageNetMean, kImageNetScale, kStretch, 0,
-     kCentered, "xuebinqin/U-2-Net: data_loader.py (RescaleT, ToTensorLab)", kTask},
+     kCentered, kNobody, kNoBackground, "xuebinqin/U-2-Net: data_loader.py (RescaleT, ToTensorLab)",
+     kTask},
     {Family::selfie, "MediaPipe's selfie segmentation", kRgb, kNone, kBytes, kStretch, 0, kCentered,
+     kNobody, kNoBackground,
      "google-ai-edge/mediapipe: "
      "mediapipe/modules/selfie_segmentation/selfie_segmentation_cpu.pbtxt"},
     {Family::segmentation, "semantic segmentation", kRgb, kImageNetMean, kImageNetScale, kAnySize,
-     0, kCentered, "pytorch/vision: torchvision/transforms/_presets.py (SemanticSegmentation)",
-     kTask},
+     0, kCentered, kNobody, kNoBackground,
+     "pytorch/vision: torchvision/transforms/_presets.py (SemanticSegmentation)", kTask},
     {Family::tensorflow_segmentation, "TensorFlow's semantic segmentation", kRgb, kHalf, kHalf,
-     kAnySize, 0, kCentered, "tensorflow/models: research/deeplab/core/feature_extractor.py",
-     kTask},
+     kAnySize, 0, kCentered, kNobody, kNoBackground,
+     "tensorflow/models: research/deeplab/core/feature_extractor.py", kTask},
     {Family::text_detection, "PP-OCR's text detection", kBgr, kImageNetMean, kImageNetScale,
-     kLetterbox, 0, kTopLeft,
+     kLetterbox, 0, kTopLeft, kNobody, kNoBackground,
      "PaddlePaddle/PaddleOCR: tools/infer/predict_det.py, ppocr/data/imaug/operators.py "
      "(DetResizeForTest)"},
     {Family::text_recognition, "PP-OCR's text recognition", kBgr, kHalf, kHalf, kLetterbox, 127.5f,
-     kTopLeft, "PaddlePaddle/PaddleOCR: tools/infer/predict_rec.py (resize_norm_img)"},
+     kTopLeft, kNobody, kNoBackground,
+     "PaddlePaddle/PaddleOCR: tools/infer/predict_rec.py (resize_norm_img)"},
     {Family::plates, "license plate recognition", kBgr, kNone, kOne, kStretch, 0, kCentered,
+     kNobody, kNoBackground,
      "openvinotoolkit/open_model_zoo: "
      "models/intel/license-plate-recognition-barrier-0001/README.md"},
-    {Family::lprnet, "LPRNet", kBgr, kHalf, all(128), kStretch, 0, kCentered,
-     "sirius-ai/LPRNet_Pytorch: data/load_data.py"},
+    {Family::lprnet, "LPRNet", kBgr, kHalf, all(128), kStretch, 0, kCentered, kNobody,
+     kNoBackground, "sirius-ai/LPRNet_Pytorch: data/load_data.py"},
     {Family::text_direction, "PP-OCR's classifier of directions", kBgr, kHalf, kHalf, kStretch, 0,
-     kCentered,
+     kCentered, kNobody, kNoBackground,
      "PaddlePaddle/PaddleOCR: tools/infer/predict_cls.py (resize_norm_img; lines shorter than four "
      "times their height are padded there)"},
     {Family::paddle_clas, "PaddleClas", kRgb, kImageNetMean, kImageNetScale, kCrop, 0, kCentered,
+     kNobody, kNoBackground,
      "PaddlePaddle/PaddleClas: deploy/configs/inference_cls.yaml (resize_short, size)", false,
      224.0f / 256},
 };
@@ -264,79 +314,19 @@ std::vector<float> shortest(const Numbers& numbers) {
 
 std::span<const Convention> conventions() { return kConventions; }
 
+const Convention& convention_of(Family family) { return kConventions[static_cast<size_t>(family)]; }
+
 PictureDefaults picture_of(Family family) {
-  const Convention& row = kConventions[static_cast<size_t>(family)];
+  const Convention& row = convention_of(family);
   return {row.name,           row.resize,          row.pad_value, row.centered, row.color,
           shortest(row.mean), shortest(row.scale), row.task,      row.share};
 }
 
-Overlaps overlaps_of(Family family) {
-  switch (family) {
-    case Family::yolo:
-    case Family::yolov6:
-    case Family::yolo_apart:
-    case Family::yolov5:
-    case Family::darknet:
-    case Family::yolov2:
-    case Family::yolox:
-    case Family::nanodet:
-    case Family::nanodet_plus:
-    case Family::pp_yoloe:
-    case Family::torchvision_fcos:
-    case Family::torchvision_retinanet:
-    case Family::fcos:
-    case Family::retinanet:
-    case Family::keras_retinanet:
-    case Family::efficientdet:
-    case Family::tensorflow_ssd:
-    case Family::ssd300:
-    case Family::detectnet:
-    case Family::deepstream_yolo:
-    case Family::aizoo:
-    case Family::fastestdet:
-    case Family::yolo_fastest_v2:
-    case Family::dbface:
-    case Family::scrfd:
-    case Family::retinaface:
-    case Family::insightface_retinaface:
-    case Family::ultraface:
-    case Family::yunet:
-    case Family::yunet_rows:
-    case Family::centerface:
-    case Family::blazeface:
-    case Family::palms:
-      return Overlaps::element;
-    case Family::yolo_nas:
-    case Family::yolo_nas_pose:
-    case Family::yolov7_rows:
-    case Family::end_to_end:
-    case Family::keras_yolo:
-    case Family::paddle_detection:
-    case Family::torchvision:
-    case Family::tensorflow:
-    case Family::tensorflow_lite:
-    case Family::suppressed:
-      return Overlaps::network;
-    default:
-      return Overlaps::nobody;
-  }
-}
-
-Background background_of(Family family) {
-  switch (family) {
-    case Family::tensorflow_ssd:
-    case Family::ssd300:
-    case Family::retinaface:
-    case Family::insightface_retinaface:
-    case Family::ultraface:
-    case Family::yunet_rows:
-    case Family::mtcnn:
-      return Background::first;
-    case Family::detr:
-      return Background::last;
-    default:
-      return Background::none;
-  }
+Suppression suppression_of(const ModelFacts& facts, Family family) {
+  if (convention_of(family).overlaps != Overlaps::element) return Suppression::none;
+  const std::string agnostic = lower(info(facts, "agnostic_nms"));
+  return agnostic == "true" || agnostic == "yes" || agnostic == "1" ? Suppression::across_classes
+                                                                    : Suppression::per_class;
 }
 
 }  // namespace clinfer

@@ -1,11 +1,12 @@
-// How each family's networks take their pictures, as their authors' code does it. The table in
+// How each family's networks take their pictures, as their authors' code does it, and what of their
+// outputs its rows alone say. The table in
 // docs/heads.md is printed from these rows.
 #pragma once
 
 #include <array>
 #include <span>
 
-#include "engine/heads/decoder.h"
+#include "engine/heads/common.h"
 
 namespace clinfer {
 
@@ -26,6 +27,7 @@ enum class Family {
   nanodet_plus,
   pp_yoloe,
   paddle_detection,
+  picodet,
   detr,
   deformable_detr,
   rtdetr,
@@ -90,6 +92,13 @@ enum class Family {
   paddle_clas,
 };
 
+// The remover of boxes that overlap a better one: the element, the network itself, or nobody, as each row
+// is an object or there are no boxes.
+enum class Overlaps { element, network, nobody };
+
+// The class that means that there is nothing, among a family's class scores.
+enum class Background { none, first, last };
+
 // Mean and scale are of pixels 0..255, in the order of `color`.
 struct Convention {
   Family family;
@@ -101,6 +110,8 @@ struct Convention {
   std::optional<ResizeMode> resize;
   float pad_value;
   bool centered;
+  Overlaps overlaps;
+  Background background;
   const char* source;  // repository and file of the authors' code
   bool task = false;   // what is usual for a task, not how one project's networks take pictures
   float share = 1;     // of the picture's middle that is taken, where it is cropped
@@ -109,15 +120,12 @@ struct Convention {
 // In the order of Family.
 std::span<const Convention> conventions();
 
+const Convention& convention_of(Family family);
+
 PictureDefaults picture_of(Family family);
 
-// The remover of boxes that overlap a better one: the element, the network itself, or nobody, as each row
-// is an object or there are no boxes.
-enum class Overlaps { element, network, nobody };
-Overlaps overlaps_of(Family family);
-
-// The class that means that there is nothing, among a family's class scores.
-enum class Background { none, first, last };
-Background background_of(Family family);
+// What is left to the decoder of a family's outputs: per_class unless the model says otherwise
+// (`agnostic_nms`); none where the family's networks suppress themselves, or each row is an object.
+Suppression suppression_of(const ModelFacts& facts, Family family);
 
 }  // namespace clinfer

@@ -217,10 +217,18 @@ enum class HeadKind {
 // How a head takes outputs that are alike: one of them, as of a main and an auxiliary head, or all.
 enum class Alike { one, all };
 
+// The sizes of pictures that a head's networks are given.
+enum class Sizes {
+  own,      // the one that they were trained with
+  any,      // also the frame's, where a file leaves its size open
+  examples  // any, and files state a small one that an exporter was given as an example
+};
+
 struct Head {
   const char* name;  // value of the post-process property
   HeadKind kind;
   Alike alike;
+  Sizes sizes;
   const char* description;  // one line for the property's documentation
   Match (*match)(const ModelFacts&);
 };
@@ -237,6 +245,7 @@ struct HeadChoice {
   std::string name, reason;
   Decode decode;
   Fit fit = Fit::no;
+  Sizes sizes = Sizes::own;
   std::optional<PictureDefaults> picture = {};
   std::vector<std::string> warnings = {};  // what was guessed, each with how to set it; for users
   bool attach_tensors = false;  // it is a guess: the raw tensors belong beside its results
@@ -281,8 +290,7 @@ class HeadTrust {
 
  private:
   std::atomic<uint64_t> inferences_ = 0, contradictions_ = 0;
-  std::atomic<bool> agreed_ = false, dropped_ = false, unnamed_ = false,
-                    nan_ = false;
+  std::atomic<bool> agreed_ = false, dropped_ = false, unnamed_ = false, nan_ = false;
 };
 
 }  // namespace clinfer

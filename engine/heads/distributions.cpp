@@ -144,18 +144,18 @@ std::vector<NanodetLevel> nanodet_pairs(const ModelFacts& facts) {
 }  // namespace
 
 Match match_nanodet(const ModelFacts& facts) {
-  const Suppression suppression = suppression_of(facts);
   Match match;
-  match.picture = picture_of(Family::nanodet);
   const std::vector<NanodetLevel> levels = nanodet_pairs(facts);
   if (levels.size() >= 2) {
-    match.decode = [levels, suppression, squashed = Decided()](std::span<const Tensor> outputs,
-                                                               const DecodeSettings& settings,
-                                                               Results& results) {
+    // Four levels are PicoDet's.
+    const Family family = levels.size() > 3 ? Family::picodet : Family::nanodet;
+    match.picture = picture_of(family);
+    match.decode = [levels, suppression = suppression_of(facts, family), squashed = Decided()](
+                       std::span<const Tensor> outputs, const DecodeSettings& settings,
+                       Results& results) {
       decode_nanodet(levels, squashed, suppression, outputs, settings, results);
     };
     match.fit = Fit::certain;
-    if (levels.size() > 3) match.picture = picture_of(Family::paddle_detection);  // PicoDet's
     match.reason =
         "scores and distance distributions at " + std::to_string(levels.size()) + " levels";
     match.classes = levels[0].classes;
@@ -169,9 +169,10 @@ Match match_nanodet(const ModelFacts& facts) {
                          : std::nullopt;
   if (!grids || grids->size() != 4 || grids->front().x_step != 8)
     return {Fit::no, "needs scores [1,N,C] and distances [1,N,32] at two or more levels", {}};
-  match.decode = [grids = *grids, table = *table, suppression, squashed = Decided()](
-                     std::span<const Tensor> outputs, const DecodeSettings& settings,
-                     Results& results) {
+  match.decode = [grids = *grids, table = *table,
+                  suppression = suppression_of(facts, Family::nanodet_plus),
+                  squashed = Decided()](std::span<const Tensor> outputs,
+                                        const DecodeSettings& settings, Results& results) {
     const Tensor& all = output_of(outputs, 0, table.rows * table.columns);
     const auto* elements = static_cast<const std::byte*>(all.raw());
     const size_t width = table.columns;
@@ -296,7 +297,7 @@ Match match_yolov8_maps(const ModelFacts& facts) {
             "needs maps [1,64+classes,h,w] at strides 8, 16, 32, or [1,64,h,w] and [1,classes,h,w]",
             {}};
   Match match;
-  match.decode = [levels, squashed = Decided(), suppression = suppression_of(facts)](
+  match.decode = [levels, squashed = Decided(), suppression = suppression_of(facts, Family::yolo)](
                      std::span<const Tensor> outputs, const DecodeSettings& settings,
                      Results& results) {
     decode_split(levels, squashed, suppression, outputs, settings, results);

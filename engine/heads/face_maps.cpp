@@ -134,11 +134,13 @@ struct FaceMaps {
 Match match_maps(const ModelFacts& facts, bool offsets) {
   const std::vector<FaceLevel> levels = face_levels(facts, offsets ? 2 * kAnchors : kAnchors);
   if (levels.empty()) return {};
+  const Family family = offsets ? Family::insightface_retinaface : Family::scrfd;
   Match match;
-  match.decode = FaceMaps{levels, suppression_of(facts), offsets, {}};
+  match.decode = FaceMaps{levels, suppression_of(facts, family), offsets, {}};
   match.reason = std::string("maps of face scores, ") + (offsets ? "offsets" : "distances") +
                  (levels[0].points ? " and five points" : "") + " at strides 8, 16 and 32";
   match.fit = Fit::certain;
+  match.picture = picture_of(family);
   match.classes = 1;
   match.class_names = {"face"};
   return match;
@@ -146,11 +148,7 @@ Match match_maps(const ModelFacts& facts, bool offsets) {
 
 }  // namespace
 
-Match match_retinaface_maps(const ModelFacts& facts) {
-  Match match = match_maps(facts, true);
-  match.picture = picture_of(Family::insightface_retinaface);
-  return match;
-}
+Match match_retinaface_maps(const ModelFacts& facts) { return match_maps(facts, true); }
 
 Match match_scrfd_maps(const ModelFacts& facts) { return match_maps(facts, false); }
 

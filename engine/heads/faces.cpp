@@ -188,18 +188,14 @@ void decode_yunet(const std::vector<YunetLevel>& levels, std::span<const Tensor>
 }  // namespace
 
 Match match_scrfd(const ModelFacts& facts) {
-  if (Match maps = match_scrfd_maps(facts); maps.fit != Fit::no) {
-    maps.picture = picture_of(Family::scrfd);
-    maps.class_names = {"face"};
-    return maps;
-  }
+  if (Match maps = match_scrfd_maps(facts); maps.fit != Fit::no) return maps;
   const std::vector<ScrfdLevel> levels = scrfd_levels(facts);
   if (levels.empty())
     return {Fit::no, "needs scores [N,1], boxes [N,4] and maybe points [N,10] at each level", {}};
   Match match;
-  match.decode = [levels, suppression = suppression_of(facts)](std::span<const Tensor> outputs,
-                                                               const DecodeSettings& settings,
-                                                               Results& results) {
+  match.decode = [levels, suppression = suppression_of(facts, Family::scrfd)](
+                     std::span<const Tensor> outputs, const DecodeSettings& settings,
+                     Results& results) {
     decode_scrfd(levels, outputs, settings, suppression, results);
   };
   match.reason = std::to_string(levels.size()) + " levels of scores and distances" +
@@ -216,9 +212,9 @@ Match match_yunet(const ModelFacts& facts) {
   const std::vector<YunetLevel> levels = yunet_levels(facts);
   if (levels.empty()) return {Fit::no, "needs cls, obj [1,N,1] and bbox [1,N,4] at each level", {}};
   Match match;
-  match.decode = [levels, suppression = suppression_of(facts)](std::span<const Tensor> outputs,
-                                                               const DecodeSettings& settings,
-                                                               Results& results) {
+  match.decode = [levels, suppression = suppression_of(facts, Family::yunet)](
+                     std::span<const Tensor> outputs, const DecodeSettings& settings,
+                     Results& results) {
     decode_yunet(levels, outputs, settings, suppression, results);
   };
   const auto with_points = std::count_if(levels.begin(), levels.end(), [](const YunetLevel& level) {

@@ -91,8 +91,8 @@ struct CenterHead {
               (static_cast<float>(y) + offsets[offset.at(y_axis, cell)] + middle) * stride,
               w * stride, h * stride, score, static_cast<double>(channel), cell);
         }
-    finish(settings, face ? suppression_of(facts) : Suppression::none, candidates, results,
-           [&](const Candidate& kept, Detection& detection) {
+    finish(settings, suppression_of(facts, face ? Family::centerface : Family::centernet),
+           candidates, results, [&](const Candidate& kept, Detection& detection) {
              if (!marks) return;
              detection.skeleton = Skeleton::face5;
              const float w = kept.x_max - kept.x_min, h = kept.y_max - kept.y_min;
@@ -114,8 +114,10 @@ struct FcosLevel {
 struct FcosHead {
   ModelFacts facts;
   std::vector<FcosLevel> levels;
-  float middle = 0.5f;  // of a cell, in strides
+  float middle = 0.5f;  // of a cell, in strides; torchvision's anchors stand on the corners
   Decided squashed;
+
+  Family family() const { return middle == 0 ? Family::torchvision_fcos : Family::fcos; }
 
   void operator()(std::span<const Tensor> outputs, const DecodeSettings& settings,
                   Results& results) const {
@@ -146,7 +148,7 @@ struct FcosHead {
                        static_cast<double>(best), cell);
       }
     }
-    finish(settings, suppression_of(facts), candidates, results);
+    finish(settings, suppression_of(facts, family()), candidates, results);
   }
 };
 
@@ -172,7 +174,7 @@ std::optional<FcosHead> fcos_tables(const ModelFacts& facts) {
   if (!classes || !boxes || !centers) return std::nullopt;
   const auto grids = grid_levels(facts, static_cast<int64_t>(rows), 1);
   if (!grids) return std::nullopt;
-  FcosHead head{facts, {}, 0, {}};  // torchvision's anchors stand on the cells' corners
+  FcosHead head{facts, {}, 0, {}};
   size_t first = 0;
   for (const GridLevel& grid : *grids) {
     const auto map = [&](size_t output, size_t channels) {
@@ -232,7 +234,7 @@ struct DetectNetHead {
         candidates.add(x - side(0), y - side(1), x + side(2), y + side(3), score,
                        static_cast<double>(channel), cell);
       }
-    finish(settings, suppression_of(facts), candidates, results);
+    finish(settings, suppression_of(facts, Family::detectnet), candidates, results);
   }
 };
 
@@ -332,7 +334,7 @@ Match match_fcos(const ModelFacts& facts) {
       "classes, distances and centerness of " + std::to_string(head->levels.size()) + " levels";
   match.classes = head->levels[0].classes.channels;
   match.fit = Fit::certain;
-  match.picture = picture_of(head->middle == 0 ? Family::torchvision_fcos : Family::fcos);
+  match.picture = picture_of(head->family());
   match.decode = *head;
   return match;
 }

@@ -184,7 +184,7 @@ Match match_mtcnn(const ModelFacts& facts) {
     candidates.expect_probability(probability[1]);
     candidates.add(move[0] * width, move[1] * height, width + move[2] * width,
                    height + move[3] * height, probability[1], 0);
-    finish(settings, Suppression::none, candidates, results,
+    finish(settings, suppression_of(facts, Family::mtcnn), candidates, results,
            [&](const Candidate&, Detection& detection) {
              detection.subject = Subject::refined;
              if (!points) return;

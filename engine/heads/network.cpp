@@ -439,10 +439,8 @@ bool states_example_size(const std::shared_ptr<const Model>& model, const ModelO
   if (!options.reshape.empty()) return false;
   try {
     const Network network = describe_network(model, options);
-    const std::string& head = network.head.name;
     return std::max(network.width, network.height) <= kLargestExample &&
-           (head == "centerface" || head == "dbface" || head == "yunet" || head == "scrfd" ||
-            head == "retinaface");
+           network.head.sizes == Sizes::examples;
   } catch (const Error&) {
     return false;
   }
@@ -454,10 +452,7 @@ bool leaves_size_open(const ModelOptions& options) {
   try {
     shapes.add("64x64");
     const auto model = read_model(options, shapes);
-    // Networks of these heads want the one size that they were trained with.
-    const std::string head = describe_network(model, options).head.name;
-    return head != "none" && head != "classification" && head != "embedding" &&
-           head != "text-recognition";
+    return describe_network(model, options).head.sizes != Sizes::own;
   } catch (const Error&) {
     return false;
   }

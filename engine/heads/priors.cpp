@@ -103,6 +103,7 @@ FaceOutputs find_face_outputs(const ModelFacts& facts) {
 
 struct FaceHead {
   ModelFacts facts;
+  Family family;
   FaceOutputs parts;
   std::vector<Prior> priors;
   int first_label = 0;  // of the first class behind the background
@@ -119,9 +120,10 @@ struct FaceHead {
     if (parts.overlaps) overlaps.emplace(output_of(outputs, *parts.overlaps, n));
     Candidates candidates(settings);
     std::vector<float> buffer;
+    const size_t first = convention_of(family).background == Background::first ? 1 : 0;
     for (size_t i = 0; i < n; ++i) {
-      size_t best = 1;
-      for (size_t k = 2; k < classes; ++k)
+      size_t best = first;
+      for (size_t k = first + 1; k < classes; ++k)
         if (scores[classes * i + k] > scores[classes * i + best]) best = k;
       const float p = scores[classes * i + best];
       candidates.expect_probability(p);
@@ -133,7 +135,7 @@ struct FaceHead {
       candidates.add_centered(box.x, box.y, box.width, box.height, score,
                               first_label + static_cast<double>(best - 1), i);
     }
-    finish(settings, suppression_of(facts), candidates, results,
+    finish(settings, suppression_of(facts, family), candidates, results,
            [&](const Candidate& kept, Detection& detection) {
              if (!points && !parts.joined) return;
              detection.skeleton = skeleton_for(parts.point_count);
@@ -193,6 +195,7 @@ std::vector<Prior> nine_priors(const ModelFacts& facts, Nine kind) {
 
 struct NineHead {
   ModelFacts facts;
+  Family family;
   Nine kind;
   size_t boxes = 0, scores = 0, classes = 0;
   std::vector<Prior> priors;
@@ -240,7 +243,7 @@ struct NineHead {
       candidates.add_centered(box.x, box.y, box.width, box.height, score, static_cast<double>(best),
                               i);
     }
-    finish(settings, suppression_of(facts), candidates, results);
+    finish(settings, suppression_of(facts, family), candidates, results);
   }
 };
 
@@ -270,17 +273,19 @@ Match match_nine(const ModelFacts& facts, bool efficientdet) {
                          type.find("efficientdet") != std::string::npos ||
                          (!tv && table.columns == 90);
   const Nine kind = efficientdet ? Nine::efficientdet : tv ? Nine::torchvision : Nine::keras;
-  NineHead head{facts, kind, *boxes, *scores, table.columns, nine_priors(facts, kind), tv, {}};
+  const Family family = tv                    ? Family::torchvision_retinanet
+                        : efficientdet        ? Family::efficientdet
+                        : facts.channels_last ? Family::keras_retinanet
+                                              : Family::retinanet;
+  NineHead head{facts, family, kind, *boxes, *scores, table.columns, nine_priors(facts, kind),
+                tv,    {}};
   if (head.priors.size() != table.rows)
     return {Fit::no, "N is not nine boxes for each cell of strides 8 to 128", {}};
   Match match;
   match.decode = head;
   match.reason = "offsets " + box.name + " and scores " + score.name + " of nine boxes a cell";
   match.fit = efficient != efficientdet ? Fit::against : named ? Fit::certain : Fit::possible;
-  match.picture = picture_of(tv                    ? Family::torchvision_retinanet
-                             : efficientdet        ? Family::efficientdet
-                             : facts.channels_last ? Family::keras_retinanet
-                                                   : Family::retinanet);
+  match.picture = picture_of(family);
   match.classes = table.columns;
   return match;
 }
@@ -332,6 +337,7 @@ struct Parts {
 
 struct BlazeHead {
   ModelFacts facts;
+  Family family = Family::blazeface;
   Parts boxes, scores;
   std::vector<Prior> priors;
   float side = 0;  // offsets are pixels of an input of this size
@@ -360,7 +366,7 @@ struct BlazeHead {
       const float* d = offsets.data() + i * boxes.columns;
       candidates.add_centered(priors[i].x + d[0], priors[i].y + d[1], d[2], d[3], score, 0, i);
     }
-    finish(settings, suppression_of(facts), candidates, results,
+    finish(settings, suppression_of(facts, family), candidates, results,
            [&](const Candidate& kept, Detection& detection) {
              const float* d = offsets.data() + kept.row * boxes.columns + 4;
              for (size_t k = 0; 2 * k + 5 < boxes.columns; ++k)
@@ -377,7 +383,8 @@ Match match_retinaface(const ModelFacts& facts) {
   const FaceOutputs parts = find_face_outputs(facts);
   if (!parts.boxes || !parts.scores || !(parts.points || parts.joined))
     return {Fit::no, "needs boxes [1,N,4], scores [1,N,2] and points [1,N,2K]", {}};
-  FaceHead head{facts, parts, face_priors(facts, parts.rows), 0, 2};
+  const Family family = parts.joined ? Family::yunet_rows : Family::retinaface;
+  FaceHead head{facts, family, parts, face_priors(facts, parts.rows), 0, 2};
   if (head.priors.empty())
     return {Fit::no, "N is not that of known priors at strides 8, 16, 32 (, 64)", {}};
   Match match;
@@ -386,7 +393,7 @@ Match match_retinaface(const ModelFacts& facts) {
                  std::to_string(parts.rows) + " priors";
   match.fit = parts.point_count == 5 ? Fit::certain : Fit::likely;
   if (parts.point_count == 5) match.class_names = {"face"};
-  match.picture = picture_of(parts.joined ? Family::yunet_rows : Family::retinaface);
+  match.picture = picture_of(family);
   match.classes = 1;
   return match;
 }
@@ -411,7 +418,7 @@ Match match_ultraface(const ModelFacts& facts) {
   // The published file has its last step inside: corners as shares. Corners are in order there,
   // while offsets have either sign.
   Match pair = match_boxes_scores(facts);
-  FaceHead raw{facts, parts, std::move(priors), 1, classes};
+  FaceHead raw{facts, Family::ultraface, parts, std::move(priors), 1, classes};
   Match match;
   match.decode = [raw, pair, form = Decided()](std::span<const Tensor> outputs,
                                                const DecodeSettings& settings, Results& results) {
@@ -456,17 +463,17 @@ Match match_blaze(const ModelFacts& facts) {
                      [](const auto& a, const auto& b) { return a.second > b.second; });
   head.priors = blaze_priors(facts, head.boxes.rows);
   if (head.priors.empty()) return {Fit::no, needs, {}};
+  if (head.boxes.columns == 18 && facts.width == 192) head.family = Family::palms;
   Match match;
   match.decode = head;
   match.reason = "boxes and " + std::to_string((head.boxes.columns - 4) / 2) + " points of " +
                  std::to_string(head.boxes.rows) + " anchors";
   match.fit = Fit::certain;
-  const bool palms = head.boxes.columns == 18 && facts.width == 192;
   // Six points of a face, seven of a palm, four of a person.
   match.class_names = {head.boxes.columns == 16   ? "face"
                        : head.boxes.columns == 18 ? "palm"
                                                   : "person"};
-  match.picture = picture_of(palms ? Family::palms : Family::blazeface);
+  match.picture = picture_of(head.family);
   match.classes = 1;
   return match;
 }

@@ -293,11 +293,12 @@ Match match_rows(const ModelFacts& facts, RowTask task) {
   // A YOLO head before suppression may have such columns; it has as many rows as cells.
   const auto n = static_cast<int64_t>(rows->rows);
   const bool cells = grid_levels(facts, n, 1) || grid_levels(facts, n, 3);
-  // Suppression keeps some hundred rows.
-  if (cells && n > 1000) head.suppression = suppression_of(facts);
+  // Suppression keeps some hundred rows; with one for each cell they are as DeepStream-Yolo writes them.
+  const Family family = cells && n > 1000 ? Family::deepstream_yolo : Family::end_to_end;
+  head.suppression = suppression_of(facts, family);
   Match match;
   match.decode = head;
-  match.picture = picture_of(Family::end_to_end);
+  match.picture = picture_of(family);
   match.reason =
       "rows of " + std::to_string(rows->columns) + ": " +
       (task == RowTask::obb ? "centre, size, score, class, angle" : "corners, score, class") +

@@ -104,6 +104,7 @@ constexpr size_t kTensorflowAnchors = 1917, kSsd300Anchors = 8732, kAizooAnchors
 
 struct SsdHead {
   ModelFacts facts;
+  Family convention = Family::ssd300;
   size_t boxes = 0, scores = 0, classes = 0;
   std::vector<Anchor> anchors;
   Kind family = Kind::ssd300;
@@ -145,8 +146,9 @@ struct SsdHead {
                        : first_leads * 4 > n * 3 ? Decided::first
                                                  : Decided::open;
     const bool is_last = background_at.settle(place, Decided::first) == Decided::second;
-    // AIZOO's classes are with and without a mask, and no background.
-    const size_t background = family == Kind::aizoo ? classes : is_last ? classes - 1 : 0;
+    const size_t background = convention_of(convention).background == Background::none ? classes
+                              : is_last                                                ? classes - 1
+                                                                                       : 0;
     const size_t first = background == 0 ? 1 : 0;
     const float width = static_cast<float>(facts.width), height = static_cast<float>(facts.height);
     Candidates candidates(settings);
@@ -174,7 +176,7 @@ struct SsdHead {
                               anchor.height * std::exp(offset[2 + y] * 0.2f) * height, score,
                               static_cast<double>(best), i);
     }
-    finish(settings, suppression_of(facts), candidates, results,
+    finish(settings, suppression_of(facts, convention), candidates, results,
            [&](const Candidate& kept, Detection& detection) {
              const auto label = static_cast<size_t>(kept.label);
              if (is_last && label < facts.labels.size()) detection.label = facts.labels[label];
@@ -214,6 +216,9 @@ Match match_ssd_anchors(const ModelFacts& facts) {
   head.family = rows == kTensorflowAnchors ? Kind::tensorflow
                 : rows == kAizooAnchors    ? Kind::aizoo
                                            : Kind::ssd300;
+  head.convention = head.family == Kind::tensorflow ? Family::tensorflow_ssd
+                    : head.family == Kind::aizoo    ? Family::aizoo
+                                                    : Family::ssd300;
   head.anchors = head.family == Kind::tensorflow ? tensorflow_anchors()
                  : head.family == Kind::aizoo    ? aizoo_anchors()
                                                  : ssd300_anchors();
@@ -227,20 +232,16 @@ Match match_ssd_anchors(const ModelFacts& facts) {
     match.assumptions.push_back("no name says that " + facts.outputs[*boxes].name +
                                 " are offsets to anchors; post-process=boxes-scores reads them as "
                                 "boxes");
-  const std::string family = head.family == Kind::tensorflow ? "TensorFlow's SSD"
-                             : head.family == Kind::aizoo    ? "AIZOO's detector of face masks"
-                                                             : "SSD300";
-  match.reason = std::to_string(rows) + " anchors of " + family;
+  match.reason = std::to_string(rows) + " anchors of " + convention_of(head.convention).name;
   match.classes = head.classes;
   match.decode = head;
+  match.picture = picture_of(head.convention);
   if (head.family == Kind::aizoo) {
     match.class_names = {"mask", "no mask"};
-    match.picture = picture_of(Family::aizoo);
     return match;
   }
   match.from_one = true;
   match.background = true;
-  match.picture = picture_of(head.family == Kind::ssd300 ? Family::ssd300 : Family::tensorflow_ssd);
   return match;
 }
 

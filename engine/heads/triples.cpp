@@ -263,7 +263,7 @@ Match match_boxes_scores_labels(const ModelFacts& facts) {
   const Origin origin = origin_of(facts, *triple);
   const auto suppressed = suppresses(facts, *triple, origin);
   if (!suppressed.value_or(false)) {
-    head.suppression = suppression_of(facts);
+    head.suppression = suppression_of(facts, Family::deepstream_yolo);
     if (suppressed) {
       match.reason += "; a row for each cell, before suppression";
       match.picture = picture_of(Family::deepstream_yolo);

@@ -66,6 +66,7 @@ size_t best_class(const float* row, const RowLayout& layout) {
 
 struct RowHead {
   ModelFacts facts;
+  Family family;
   RowTable table;
   RowLayout layout;
   std::optional<Prototypes> prototypes;
@@ -101,7 +102,7 @@ struct RowHead {
       candidates.add(row[0] * x_unit, row[1] * y_unit, row[2] * x_unit, row[3] * y_unit, row[4],
                      row[5], i);
     }
-    finish(settings, suppression_of(facts), candidates, results);
+    finish(settings, suppression_of(facts, family), candidates, results);
   }
 
   // Returns whether some point of some row lies more than a pixel from the corner.
@@ -138,7 +139,7 @@ struct RowHead {
     std::optional<Floats> masks;
     if (prototypes) masks.emplace(output_of(outputs, prototypes->output, prototypes->elements()));
     finish(
-        settings, suppression_of(facts), candidates, results,
+        settings, suppression_of(facts, family), candidates, results,
         [&](const Candidate& kept, Detection& detection) {
           const float* row = values.run(kept.row * table.columns, table.columns, buffer);
           if (prototypes)
@@ -225,7 +226,7 @@ struct CellHead {
                               std::exp(row[2]) * level->x_step, std::exp(row[3]) * level->y_step,
                               row[4] * of_class, static_cast<double>(best), i);
     }
-    finish(settings, suppression_of(rows.facts), candidates, results);
+    finish(settings, suppression_of(rows.facts, rows.family), candidates, results);
   }
 };
 
@@ -263,9 +264,9 @@ Match match_yolox(const ModelFacts& facts) {
   RowLayout layout;
   layout.classes = table->columns - 5;
   Match match;
-  RowHead head{facts, *table, layout, {}, {}, {}};
+  const bool v6 = file_says(facts, "yolov6") || file_says(facts, "yolo_v6");
+  RowHead head{facts, v6 ? Family::yolov6 : Family::yolox, *table, layout, {}, {}, {}};
   const bool sixes = settle_sixes(facts, head);
-  match.decode = CellHead{head, *levels, {}};
   const bool named = file_says(facts, "yolox") || file_says(facts, "yolo_x") ||
                      file_says(facts, "yolov6") || file_says(facts, "yolo_v6");
   // Columns for cells are rather v8's, unless the name or COCO's number of classes says otherwise.
@@ -280,11 +281,10 @@ Match match_yolox(const ModelFacts& facts) {
   const bool deepstream = sixes && !named && facts.input_names == std::vector<std::string>{"input"};
   if (deepstream || (sixes && head.sixes.get() == Decided::second)) {
     match.fit = Fit::certain;
-    match.picture = picture_of(Family::deepstream_yolo);
-    return match;
+    head.family = Family::deepstream_yolo;
   }
-  const bool v6 = file_says(facts, "yolov6") || file_says(facts, "yolo_v6");
-  match.picture = picture_of(v6 ? Family::yolov6 : Family::yolox);
+  match.decode = CellHead{head, *levels, {}};
+  match.picture = picture_of(head.family);
   return match;
 }
 
@@ -292,7 +292,7 @@ Match match_yolov5_rows(const ModelFacts& facts) {
   const auto table = find_table(facts, 3);
   if (!table) return {Fit::no, "needs one output [1,3*cells,5+classes], or three raw heads", {}};
   const size_t columns = table->columns, labels = facts.labels.size();
-  RowHead head{facts, *table, {}, find_prototypes(facts), {}, {}};
+  RowHead head{facts, Family::yolov5, *table, {}, find_prototypes(facts), {}, {}};
   const bool sixes = settle_sixes(facts, head);
   RowLayout& layout = head.layout;
   Match match;
@@ -340,7 +340,7 @@ Match match_yolov5_rows(const ModelFacts& facts) {
   }
   match.classes = sixes ? 0 : layout.classes;
   match.decode = head;
-  match.picture = picture_of(Family::yolov5);
+  match.picture = picture_of(head.family);
   return match;
 }
 

@@ -15,6 +15,12 @@ namespace {
 
 enum class Version { v2, v3, v5 };
 
+Family family_of(Version version) {
+  return version == Version::v2   ? Family::yolov2
+         : version == Version::v5 ? Family::yolov5
+                                  : Family::darknet;
+}
+
 struct AnchorLevel {
   size_t output = 0;
   size_t rows = 0, columns = 0, anchors = 0, classes = 0;
@@ -131,7 +137,7 @@ void decode_levels(const ModelFacts& facts, Version version, const std::vector<A
       }
     }
   }
-  finish(settings, suppression_of(facts), candidates, results);
+  finish(settings, suppression_of(facts, family_of(version)), candidates, results);
 }
 
 // Levels from RegionYolo operations, which carry their anchors.
@@ -278,7 +284,7 @@ Match match_raw(const ModelFacts& facts, Version version, const std::vector<floa
   match.reason = std::to_string(levels->size()) +
                  (own ? " maps with model_info's anchors" : " maps with published anchors");
   match.classes = levels->front().classes;
-  match.picture = picture_of(version == Version::v5 ? Family::yolov5 : Family::darknet);
+  match.picture = picture_of(family_of(version));
   if (!own)
     match.assumptions.push_back(
         "nothing says which anchors the network was trained with; those published are used");
@@ -318,7 +324,7 @@ Match match_v2_map(const ModelFacts& facts) {
   match.fit = level.classes == 20 || level.classes == 80 ? Fit::likely : Fit::possible;
   match.reason = "a map of five boxes a cell";
   match.classes = level.classes;
-  match.picture = picture_of(Family::yolov2);
+  match.picture = picture_of(family_of(Version::v2));
   match.assumptions.push_back(
       "nothing says which anchors the network was trained with; those published are used");
   return match;

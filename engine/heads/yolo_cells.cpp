@@ -354,7 +354,7 @@ struct CellHead {
       detection.mask = prototype_mask(*prototypes, *masks, coefficients.data(), detection,
                                       facts.width, facts.height);
     };
-    finish(settings, suppression_of(facts), candidates, results, complete,
+    finish(settings, suppression_of(facts, Family::yolo), candidates, results, complete,
            layout.task == Task::obb ? Overlap(overlap) : Overlap());
   }
 };

@@ -414,7 +414,7 @@ TEST(Conventions, OverlapsAreRemovedByWhomTheTableSays) {
     return Tensor::of<float>(ElementType::f32, std::move(shape), values);
   };
   const auto size_of = [](Family family) {
-    return overlaps_of(family) == Overlaps::element ? size_t{1} : size_t{2};
+    return convention_of(family).overlaps == Overlaps::element ? size_t{1} : size_t{2};
   };
   std::vector<float> cells(84 * 7, 0.01f), rows(6 * 30, 0);
   for (const size_t row : {0, 1}) {

@@ -46,6 +46,6 @@ int main() {
   for (const Convention& row : conventions())
     std::printf("| %s | %s | %s | %s | %s | %s | %s | %s |\n", row.name,
                 row.color == ColorOrder::rgb ? "RGB" : "BGR", numbers(row.mean).c_str(),
-                numbers(row.scale).c_str(), resize(row).c_str(), text_of(background_of(row.family)),
-                text_of(overlaps_of(row.family)), row.source);
+                numbers(row.scale).c_str(), resize(row).c_str(), text_of(row.background),
+                text_of(row.overlaps), row.source);
 }

@@ -16,14 +16,15 @@ namespace {
 bool same_geometry(const Frame& a, const Frame& b) {
   return a.format == b.format && a.width == b.width && a.height == b.height &&
          a.strides == b.strides && a.matrix == b.matrix && a.full_range == b.full_range &&
-         a.region.x == b.region.x && a.region.y == b.region.y && a.region.width == b.region.width &&
-         a.region.height == b.region.height && a.orientation == b.orientation;
+         a.pixel_aspect == b.pixel_aspect && a.region.x == b.region.x && a.region.y == b.region.y &&
+         a.region.width == b.region.width && a.region.height == b.region.height &&
+         a.orientation == b.orientation;
 }
 
 bool same_transform(const FrameTransform& a, const FrameTransform& b) {
   return a.resize == b.resize && a.color == b.color && a.mean == b.mean && a.scale == b.scale &&
          a.pad_value == b.pad_value && a.centered == b.centered && a.nhwc == b.nhwc &&
-         a.color_arithmetic == b.color_arithmetic;
+         a.color_arithmetic == b.color_arithmetic && a.turn == b.turn;
 }
 
 }  // namespace

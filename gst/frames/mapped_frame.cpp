@@ -185,6 +185,9 @@ Frame frame_of_info(const GstVideoInfo& info) {
   frame.height = GST_VIDEO_INFO_HEIGHT(&info);
   frame.matrix = yuv_matrix(info.colorimetry.matrix);
   frame.full_range = info.colorimetry.range == GST_VIDEO_COLOR_RANGE_0_255;
+  if (GST_VIDEO_INFO_PAR_N(&info) > 0 && GST_VIDEO_INFO_PAR_D(&info) > 0)
+    frame.pixel_aspect =
+        static_cast<double>(GST_VIDEO_INFO_PAR_N(&info)) / GST_VIDEO_INFO_PAR_D(&info);
   return frame;
 }
 

@@ -47,6 +47,13 @@ struct Orientation {
   bool operator==(const Orientation&) const = default;
 };
 
+// Turned by `first`, then by `second`.
+inline Orientation turned(const Orientation& first, const Orientation& second) {
+  const bool x = second.transpose ? first.mirror_y : first.mirror_x;
+  const bool y = second.transpose ? first.mirror_x : first.mirror_y;
+  return {first.transpose != second.transpose, x != second.mirror_x, y != second.mirror_y};
+}
+
 // A frame in host memory. Planes that the format lacks are null. Strides are in bytes and at least
 // the row's bytes. Chroma of odd sizes is rounded up: width 5 has 3 chroma columns.
 struct Frame {
@@ -58,6 +65,8 @@ struct Frame {
   bool full_range = false;
   Rect region;              // the part of the picture to take; width 0: all of it
   Orientation orientation;  // the network gets the picture upright
+  double pixel_aspect =
+      1;  // width of a pixel over its height; proportions are those that are shown
 };
 
 // The arithmetic that turns Y'CbCr into RGB. exact: by the matrix and range of the frame, rounded
@@ -77,6 +86,7 @@ struct FrameTransform {
   float pad_value = 0;   // 0..255, around a letterboxed picture (before mean and scale)
   bool centered = true;  // letterbox: picture in the middle, else at the top left
   bool nhwc = false;     // the input's logical shape is [N,H,W,C], not [N,C,H,W]
+  Orientation turn;      // of the upright picture, before it fills the input
   ColorArithmetic color_arithmetic = ColorArithmetic::exact;
 };
 

@@ -98,7 +98,7 @@ const char* stored_name(ElementType type) {
 struct Fit {
   Rect from, to;
   int width, height;
-  bool mirror_columns, mirror_rows;
+  bool mirror_columns, mirror_rows, transposed;
 };
 
 // The part of the region inside the picture.
@@ -120,23 +120,27 @@ Fit fit(const Frame& frame, const FrameTransform& transform, int width, int heig
   if (frame.width < 1 || frame.height < 1 || frame.width > kMaxFrame || frame.height > kMaxFrame)
     refuse("size " + std::to_string(frame.width) + "x" + std::to_string(frame.height) +
            " is outside 1.." + std::to_string(kMaxFrame));
+  if (!(frame.pixel_aspect >= 1.0 / kMaxFrame && frame.pixel_aspect <= kMaxFrame))
+    refuse("a pixel's width over its height, " + std::to_string(frame.pixel_aspect) +
+           ", is no ratio");
   if (width < 1 || height < 1 || width > kMaxNetwork || height > kMaxNetwork)
     refuse("the network's input of " + std::to_string(width) + "x" + std::to_string(height) +
            " is outside 1.." + std::to_string(kMaxNetwork));
-  const Orientation& turn = frame.orientation;
+  const Orientation turn = turned(frame.orientation, transform.turn);
   if (turn.transpose) std::swap(width, height);
   const bool mirror_columns = turn.transpose ? turn.mirror_y : turn.mirror_x;
   const bool mirror_rows = turn.transpose ? turn.mirror_x : turn.mirror_y;
   Rect from = region_in_picture(frame);
   Rect to{0, 0, width, height};
-  const double x_ratio = static_cast<double>(width) / from.width;
+  const double shown_width = from.width * frame.pixel_aspect;
+  const double x_ratio = width / shown_width;
   const double y_ratio = static_cast<double>(height) / from.height;
   const auto rounded = [](double size, int most) {
     return std::clamp(static_cast<int>(std::lround(size)), 1, most);
   };
   if (transform.resize == ResizeMode::letterbox) {
     const double ratio = std::min(x_ratio, y_ratio);
-    to.width = rounded(from.width * ratio, width);
+    to.width = rounded(shown_width * ratio, width);
     to.height = rounded(from.height * ratio, height);
     // The upright picture's place: the larger border of an odd one is on the right and below.
     const auto start = [&](int spare, bool mirrored) {
@@ -147,12 +151,12 @@ Fit fit(const Frame& frame, const FrameTransform& transform, int width, int heig
     to.y = start(height - to.height, mirror_rows);
   } else if (transform.resize == ResizeMode::crop) {
     const double ratio = std::max(x_ratio, y_ratio);
-    const int taken_width = rounded(width / ratio, from.width);
+    const int taken_width = rounded(width / ratio / frame.pixel_aspect, from.width);
     const int taken_height = rounded(height / ratio, from.height);
     from = {from.x + (from.width - taken_width) / 2, from.y + (from.height - taken_height) / 2,
             taken_width, taken_height};
   }
-  return {from, to, width, height, mirror_columns, mirror_rows};
+  return {from, to, width, height, mirror_columns, mirror_rows, turn.transpose};
 }
 
 // Coefficients that turn Y'CbCr into RGB in integers: Y; V to R; U to B; U to G; V to G.
@@ -308,7 +312,7 @@ Placement placement_of(const Frame& frame, const FrameTransform& transform, int 
           y_scale,
           static_cast<float>(f.from.x),
           static_cast<float>(f.from.y),
-          frame.orientation.transpose};
+          f.transposed};
 }
 
 std::array<PlaneSize, 3> plane_sizes(const Frame& frame) {
@@ -411,7 +415,7 @@ static KernelPlan make_plan(const Frame& frame, const std::array<DevicePlane, 3>
   // Columns and rows of the stored picture go where those of the upright one are.
   args.stride_x = checked(out.strides[x_dim], "a stride of the network's input");
   args.stride_y = checked(out.strides[y_dim], "a stride of the network's input");
-  if (frame.orientation.transpose) std::swap(args.stride_x, args.stride_y);
+  if (f.transposed) std::swap(args.stride_x, args.stride_y);
   args.stride_c = checked(out.strides[c_dim], "a stride of the network's input");
   args.out_offset = checked(out.strides[0] * image, "the place of an image in the network's input");
   checked(out.offset + out.span(), "the size of the network's input");
@@ -590,7 +594,7 @@ Tensor evaluate_preprocess(const Frame& frame, const FrameTransform& transform, 
                                        : m.pad[c];
         int to_x = f.mirror_columns ? f.width - 1 - column : column;
         int to_y = f.mirror_rows ? f.height - 1 - row : row;
-        if (frame.orientation.transpose) std::swap(to_x, to_y);
+        if (f.transposed) std::swap(to_x, to_y);
         const size_t pixel_at = static_cast<size_t>(to_y) * width + to_x;
         values[transform.nhwc ? pixel_at * channels + c
                               : static_cast<size_t>(c) * height * width + pixel_at] = value;

@@ -286,6 +286,10 @@ TEST(MappedFrame, FollowsMetaAndCrop) {
     EXPECT_EQ(mapped.frame().matrix, YuvMatrix::bt709);
     EXPECT_FALSE(mapped.frame().full_range);
   }
+  EXPECT_DOUBLE_EQ(
+      frame_of_info(video_info("video/x-raw,format=NV12,width=6,height=4,pixel-aspect-ratio=12/11"))
+          .pixel_aspect,
+      12.0 / 11);
   crop->width = 5;  // 2 + 5 > 6
   EXPECT_THROW(MappedFrame(buffer.get(), info), Error);
 }

@@ -365,6 +365,29 @@ TEST(Preprocess, Placement) {
   EXPECT_FLOAT_EQ(p.y_scale, 0.6f);
 }
 
+// Recorders that save half of the columns say so: 960x1080 with pixels twice as wide as high is a picture of
+// 16:9.
+TEST(Preprocess, ProportionsAreThoseThatAreShown) {
+  Frame frame{PixelFormat::nv12, 960, 1080};
+  frame.pixel_aspect = 2;
+  FrameTransform transform;
+  transform.resize = ResizeMode::letterbox;
+  Placement p = placement_of(frame, transform, 416, 416);
+  EXPECT_FLOAT_EQ(p.left, 0);
+  EXPECT_FLOAT_EQ(p.top, 91);
+  EXPECT_FLOAT_EQ(p.x_scale, 960 / 416.f);
+  EXPECT_FLOAT_EQ(p.y_scale, 1080 / 234.f);
+  transform.resize = ResizeMode::crop;
+  p = placement_of(frame, transform, 100, 100);
+  EXPECT_FLOAT_EQ(p.origin_x, 210);
+  EXPECT_FLOAT_EQ(p.x_scale, 5.4f);
+  EXPECT_FLOAT_EQ(p.y_scale, 10.8f);
+  transform.resize = ResizeMode::stretch;
+  EXPECT_FLOAT_EQ(placement_of(frame, transform, 100, 100).x_scale, 9.6f);
+  frame.pixel_aspect = 0;
+  EXPECT_THROW(placement_of(frame, transform, 100, 100), Error);
+}
+
 constexpr Orientation kOrientations[] = {
     {false, false, false}, {true, true, false},  {false, true, true},  {true, false, true},
     {false, true, false},  {false, false, true}, {true, false, false}, {true, true, true}};
@@ -373,6 +396,33 @@ constexpr Orientation kOrientations[] = {
 std::pair<int, int> upright(const Orientation& turn, int width, int height, int x, int y) {
   if (turn.transpose) std::swap(x, y), std::swap(width, height);
   return {turn.mirror_x ? width - 1 - x : x, turn.mirror_y ? height - 1 - y : y};
+}
+
+// The network's turn comes after the one that makes the picture upright.
+TEST(Preprocess, NetworksGetUprightPicturesTurned) {
+  const Picture stored = noise(PixelFormat::rgb, 21, 13);
+  FrameTransform transform;
+  for (const Orientation& first : kOrientations)
+    for (const Orientation& second : kOrientations) {
+      Frame frame = stored.frame;
+      frame.orientation = first;
+      const int width = second.transpose ? 20 : 32, height = second.transpose ? 32 : 20;
+      const auto once = evaluate_preprocess(frame, transform, width, height, 3).to_floats();
+      transform.turn = second;
+      const auto both = evaluate_preprocess(frame, transform, 32, 20, 3).to_floats();
+      transform.turn = {};
+      float worst = 0;
+      for (int y = 0; y < height; ++y)
+        for (int x = 0; x < width; ++x) {
+          const auto [to_x, to_y] = upright(second, width, height, x, y);
+          for (int c = 0; c < 3; ++c)
+            worst =
+                std::max(worst, std::fabs(once[static_cast<size_t>((c * height + y) * width + x)] -
+                                          both[static_cast<size_t>((c * 20 + to_y) * 32 + to_x)]));
+        }
+      EXPECT_LE(worst, 2) << first.transpose << first.mirror_x << first.mirror_y << ", then "
+                          << second.transpose << second.mirror_x << second.mirror_y;
+    }
 }
 
 TEST(Preprocess, TurnedPicturesAreInferredUpright) {

@@ -70,6 +70,7 @@ class Intake {
   ModelBatcher::BatchWait batch_wait(const Settings& settings) const;
   bool add_to_clip(GstBuffer* buffer, const Session& session, const Settings& settings);
   bool is_still(Job& job, GstBuffer* buffer, const Settings& settings);
+  double pixel_aspect() const;
   std::vector<InferenceRegion> listed_regions(GstBuffer* buffer, const Rect& visible,
                                               const Settings& settings,
                                               const ObjectRules& rules) const;

@@ -83,15 +83,19 @@ ModelBatcher::BatchWait Intake::batch_wait(const Settings& settings) const {
   return {std::nullopt, kQuiet};
 }
 
+// The width of a pixel over its height, by the caps.
+double Intake::pixel_aspect() const {
+  return static_cast<double>(GST_VIDEO_INFO_PAR_N(&info_)) /
+         std::max(GST_VIDEO_INFO_PAR_D(&info_), 1);
+}
+
 // The regions on a frame that inference-region=roi-list takes.
 std::vector<InferenceRegion> Intake::listed_regions(GstBuffer* buffer, const Rect& visible,
                                                     const Settings& settings,
                                                     const ObjectRules& rules) const {
   std::vector<InferenceRegion> regions = regions_to_infer(buffer, visible, settings.object_class);
-  const double pixel_aspect =
-      static_cast<double>(GST_VIDEO_INFO_PAR_N(&info_)) / std::max(GST_VIDEO_INFO_PAR_D(&info_), 1);
   for (InferenceRegion& region : regions)
-    region.rect = rules.around(region.rect, visible, pixel_aspect);
+    region.rect = rules.around(region.rect, visible, pixel_aspect(), region.landmarks);
   return regions;
 }
 
@@ -119,7 +123,7 @@ bool Intake::is_still(Job& job, GstBuffer* buffer, const Settings& settings) {
 // The parts of the frame that are to be inferred; tracked objects that have a result go to the job.
 std::vector<InferenceRegion> Intake::regions_of(Job& job, const Settings& settings) {
   const Rect whole = job.input->region();
-  std::vector<InferenceRegion> regions{{std::nullopt, whole, std::nullopt}};
+  std::vector<InferenceRegion> regions{{std::nullopt, whole, std::nullopt, {}}};
   if (settings.inference_region == RegionChoice::roi_list) {
     regions = listed_regions(job.buffer.get(), job.visible, settings, *job.rules);
   }
@@ -145,7 +149,7 @@ std::vector<InferenceRegion> Intake::regions_of(Job& job, const Settings& settin
                           (nullptr));
   if (job.rules->has_regions() || job.rules->has_tiles()) regions.clear();
   for (const Rect& part : job.rules->parts(job.visible))
-    regions.push_back({std::nullopt, part, std::nullopt});
+    regions.push_back({std::nullopt, part, std::nullopt, {}});
   return regions;
 }
 
@@ -164,8 +168,10 @@ bool Intake::submit(Job& job, const Settings& settings, bool waits) {
   for (const InferenceRegion& region : regions) {
     Job::Inference& inference = job.inferences.emplace_back();
     inference.region = region;
+    inference.region.turn =
+        job.rules->turn_of(region.landmarks, job.visible, pixel_aspect(), orientation);
     int width = region.rect.width, height = region.rect.height;
-    if (orientation.transpose) std::swap(width, height);
+    if (turned(orientation, inference.region.turn).transpose) std::swap(width, height);
     inference.session = widths_.session_for(job.session, width, height, waits);
     ModelBatcher& batcher = *inference.session->shared->batcher;
     // The device may need the input for longer than the job lives.
@@ -179,8 +185,10 @@ bool Intake::submit(Job& job, const Settings& settings, bool waits) {
       const Rect part = network.crop_share >= 1
                             ? region
                             : fed_part(region.width == 0 ? visible : region, network);
+      FrameTransform transform = network.transform;
+      transform.turn = turned(inference.region.turn, transform.turn);
       for (size_t k = 0; k < frames.size(); ++k)
-        inference.placement = frames[k]->fill(request, network.image_input, network.transform, part,
+        inference.placement = frames[k]->fill(request, network.image_input, transform, part,
                                               image * frames.size() + k);
     };
     if (waits)

@@ -22,6 +22,18 @@ int count_in(const std::string& text) {
   return value >= 1 && value <= 32 && value == std::floor(value) ? static_cast<int>(value) : 0;
 }
 
+// Two landmarks by number, "0>2"; nothing where it is another text.
+std::optional<std::pair<size_t, size_t>> landmarks_in(const std::string& text) {
+  const std::vector<std::string> parts = split(text, '>');
+  const auto from = number_in(parts.front()), to = number_in(parts.back());
+  const auto is_landmark = [](const std::optional<double>& v) {
+    return v && *v >= 0 && *v < 4096 && *v == std::floor(*v);
+  };
+  if (parts.size() != 2 || !is_landmark(from) || !is_landmark(to) || *from == *to)
+    return std::nullopt;
+  return std::pair(static_cast<size_t>(*from), static_cast<size_t>(*to));
+}
+
 std::optional<std::pair<Extent, Extent>> size_in(const char* property, const std::string& text) {
   if (text.empty()) return std::nullopt;
   std::vector<std::string> parts = split(text, 'x');
@@ -152,6 +164,23 @@ ObjectRules::ObjectRules(const Settings& settings) : classes_(parse_labels(setti
              "takes COLUMNSxROWS, each from 1 to 32, and after a comma the overlap of neighbours "
              "as a share of a tile, from 0 to 0.9, as in 3x2 or 3x2,0.1");
   }
+  if (!settings.region_shift.empty()) {
+    const std::vector<std::string> parts = split(settings.region_shift, ',');
+    const auto first = number_in(parts.front()), last = number_in(parts.back());
+    const auto is_share = [](const std::optional<double>& v) { return v && *v >= -10 && *v <= 10; };
+    const auto pair = landmarks_in(parts.front());
+    if (parts.size() != 2 || !is_share(last) || !(pair || is_share(first)))
+      refuse("region-shift", settings.region_shift,
+             "takes shares of the region's width and height from -10 to 10, as in 0,-0.5, or two "
+             "landmarks by number and a share of the longer side, as in 0>2,0.5");
+    shift_ = pair ? Shift{0, 0, *last, pair->first, pair->second} : Shift{*first, *last, 0, 0, 0};
+  }
+  if (!settings.region_turn.empty()) {
+    upright_ = landmarks_in(settings.region_turn);
+    if (!upright_)
+      refuse("region-turn", settings.region_turn,
+             "takes two landmarks by number, the lower and the upper one, as in 0>2");
+  }
   if (!settings.region_margin.empty()) {
     const std::vector<std::string> parts = split(settings.region_margin, ',');
     const auto x = number_in(parts.front()), y = number_in(parts.back());
@@ -210,16 +239,51 @@ std::vector<Rect> ObjectRules::motion_regions(const Rect& visible) const {
   return regions;
 }
 
-Rect ObjectRules::around(const Rect& region, const Rect& visible, double pixel_aspect) const {
-  if (margin_x_ == 0 && margin_y_ == 0 && !square_) return region;
+// The way from a landmark to another in pixels as they are shown, or nothing where they are not there.
+static std::optional<std::pair<double, double>> way(std::span<const Point> landmarks, size_t from,
+                                                    size_t to, const Rect& visible,
+                                                    double pixel_aspect) {
+  if (std::max(from, to) >= landmarks.size()) return std::nullopt;
+  return std::pair(
+      static_cast<double>(landmarks[to].x - landmarks[from].x) * visible.width * pixel_aspect,
+      static_cast<double>(landmarks[to].y - landmarks[from].y) * visible.height);
+}
+
+Orientation ObjectRules::turn_of(std::span<const Point> landmarks, const Rect& visible,
+                                 double pixel_aspect, const Orientation& orientation) const {
+  const auto along = upright_
+                         ? way(landmarks, upright_->first, upright_->second, visible, pixel_aspect)
+                         : std::nullopt;
+  if (!along) return {};
+  auto [x, y] = *along;
+  if (orientation.transpose) std::swap(x, y);
+  if (orientation.mirror_x) x = -x;
+  if (orientation.mirror_y) y = -y;
+  if (std::fabs(y) >= std::fabs(x)) return {false, y > 0, y > 0};
+  return {true, x<0, x> 0};
+}
+
+Rect ObjectRules::around(const Rect& region, const Rect& visible, double pixel_aspect,
+                         std::span<const Point> landmarks) const {
+  double shift_x = region.width * shift_.x, shift_y = region.height * shift_.y;
+  if (const auto along = way(landmarks, shift_.from, shift_.to, visible, pixel_aspect);
+      shift_.along != 0 && along) {
+    const double length = std::hypot(along->first, along->second);
+    const double far = shift_.along * std::max<double>(region.width * pixel_aspect, region.height);
+    if (length > 0) {
+      shift_x = along->first / length * far / pixel_aspect;
+      shift_y = along->second / length * far;
+    }
+  }
+  if (margin_x_ == 0 && margin_y_ == 0 && !square_ && shift_x == 0 && shift_y == 0) return region;
   double width = region.width * (1 + 2 * margin_x_), height = region.height * (1 + 2 * margin_y_);
   if (square_) {
     const double side = std::max(width * pixel_aspect, height);
     width = side / pixel_aspect;
     height = side;
   }
-  const double x = region.x - visible.x + (region.width - width) / 2;
-  const double y = region.y - visible.y + (region.height - height) / 2;
+  const double x = region.x - visible.x + shift_x + (region.width - width) / 2;
+  const double y = region.y - visible.y + shift_y + (region.height - height) / 2;
   return within(x, y, width, height, visible).value_or(region);
 }
 

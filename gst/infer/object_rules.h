@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,8 @@
 
 namespace clinfer {
 
-// Parsed from the properties classes, thresholds, min-size, max-size, regions, tiles, region-margin,
-// region-shape and motion-regions. Immutable.
+// Parsed from the properties classes, thresholds, min-size, max-size, regions, tiles, region-shift,
+// region-turn, region-margin, region-shape and motion-regions. Immutable.
 class ObjectRules {
  public:
   ObjectRules() = default;  // every object, the whole frame
@@ -30,9 +31,15 @@ class ObjectRules {
   // Where motion counts, in pixels of the frame. Empty: everywhere.
   std::vector<Rect> motion_regions(const Rect& visible) const;
   bool has_tiles() const { return tiles_.has_value(); }
-  // The part of the picture that the network gets for a region: with its margin and in the wanted shape, as far as
-  // it lies in the picture. pixel_aspect: width of a pixel over its height.
-  Rect around(const Rect& region, const Rect& visible, double pixel_aspect) const;
+  // The part of the picture that the network gets for a region: shifted, with its margin and in the
+  // wanted shape, as far as it lies in the picture. pixel_aspect: width of a pixel over its height;
+  // landmarks: the region's, in shares of the visible picture.
+  Rect around(const Rect& region, const Rect& visible, double pixel_aspect,
+              std::span<const Point> landmarks = {}) const;
+  // The quarter turn after which a region's landmarks lie upright, in a picture that `orientation` makes
+  // upright.
+  Orientation turn_of(std::span<const Point> landmarks, const Rect& visible, double pixel_aspect,
+                      const Orientation& orientation) const;
 
   // Thresholds for decoding that let through what keep_wanted() decides on.
   DecodeSettings decoding(const DecodeSettings& settings) const;
@@ -65,6 +72,13 @@ class ObjectRules {
   std::optional<std::pair<Extent, Extent>> least_, most_;
   std::vector<Area> regions_, motion_regions_;
   std::optional<Tiles> tiles_;
+  // Shares of a region's width and height; or `along` of its longer side from a landmark towards another.
+  struct Shift {
+    double x = 0, y = 0, along = 0;
+    size_t from = 0, to = 0;
+  };
+  Shift shift_;
+  std::optional<std::pair<size_t, size_t>> upright_;  // landmarks: from below to above
   double margin_x_ = 0, margin_y_ = 0;  // shares of a region's width and height, on each side
   bool square_ = false;
 };

@@ -410,6 +410,19 @@ const std::vector<ElementProperty>& element_properties() {
           "With inference-region=roi-list: take only regions with these labels, comma separated "
           "(unset: all)",
           kPlaying),
+      text<&S::region_shift>(
+          "region-shift", "Region shift",
+          "With inference-region=roi-list: how far regions move before they grow, as shares of "
+          "their width and height (0,-0.5: up by half), or of their longer side from one of their "
+          "landmarks towards another (0>2,0.5: as MediaPipe's palms become hands; regions without "
+          "these landmarks stay; unset: 0)",
+          kPlaying),
+      text<&S::region_turn>(
+          "region-turn", "Region turn",
+          "With inference-region=roi-list: the network gets regions in the quarter turn in which "
+          "the way from one of their landmarks to another points up (0>2: MediaPipe's palms; "
+          "regions without these landmarks stay as they are; unset: no turn)",
+          kPlaying),
       text<&S::region_margin>(
           "region-margin", "Region margin",
           "With inference-region=roi-list: how far regions grow to each side before the network "

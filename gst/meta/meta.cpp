@@ -540,8 +540,10 @@ std::vector<InferenceRegion> regions_to_infer(GstBuffer* buffer, const Rect& vis
     const int right = std::min(view.x + view.width, visible.width);
     const int bottom = std::min(view.y + view.height, visible.height);
     if (right > left && bottom > top)
-      regions.push_back(
-          {nth, {visible.x + left, visible.y + top, right - left, bottom - top}, view.track_id});
+      regions.push_back({nth,
+                         {visible.x + left, visible.y + top, right - left, bottom - top},
+                         view.track_id,
+                         view.landmarks});
   }
   return regions;
 }

@@ -29,6 +29,8 @@ struct InferenceRegion {
   std::optional<size_t> index;    // index into the result of read_regions()
   Rect rect;                      // pixels of the frame; width 0: all of it
   std::optional<uint64_t> track;  // of the object
+  std::vector<Point> landmarks;   // of the object, in shares of the visible picture
+  Orientation turn = {};          // of the upright picture, for the network
 };
 
 // The regions on a buffer whose label is among `object_class` (comma separated; empty: any),

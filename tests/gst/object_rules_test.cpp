@@ -151,6 +151,56 @@ TEST(ObjectRules, RegionsGrowByTheirMarginAndBecomeSquare) {
     EXPECT_THROW(ObjectRules(with([&](Settings& s) { s.region_margin = text; })), Error) << text;
 }
 
+TEST(ObjectRules, RegionsMove) {
+  const Rect visible{100, 50, 1000, 500}, region{300, 200, 100, 50};
+  expect_rect(ObjectRules(with([](Settings& s) {
+                s.region_shift = "0.1,-0.5";
+              })).around(region, visible, 1),
+              310, 175, 100, 50);
+  // From the first landmark towards the third, by half of the longer side: 3, 4, 5.
+  const ObjectRules towards(with([](Settings& s) { s.region_shift = "0>2,0.5"; }));
+  const std::vector<Point> landmarks = {{0.3f, 0.4f}, {0, 0}, {0.33f, 0.48f}};
+  expect_rect(towards.around(region, visible, 1, landmarks), 330, 240, 100, 50);
+  expect_rect(towards.around(region, visible, 1), 300, 200, 100, 50);  // it has no landmarks
+  // A palm becomes a hand: moved, then 2.6 times as large and square.
+  const ObjectRules hand(with([](Settings& s) {
+    s.region_shift = "0>2,0.5";
+    s.region_margin = "0.8";
+    s.region_shape = RegionShape::square;
+  }));
+  expect_rect(hand.around({500, 250, 50, 50}, visible, 1, landmarks), 475, 230, 130, 130);
+  for (const char* text : {"1", "0,11", "0>0,1", "0>x,1", "1.5>2,1", "0>1>2,1", "0>1", "0,0,0"})
+    EXPECT_THROW(ObjectRules(with([&](Settings& s) { s.region_shift = text; })), Error) << text;
+}
+
+TEST(ObjectRules, RegionsTurnUpright) {
+  const Rect visible{0, 0, 1000, 500};
+  const ObjectRules rules(with([](Settings& s) { s.region_turn = "0>2"; }));
+  // The direction after the turn, by the points that it moves.
+  const auto turned_to = [&](float x, float y, const Orientation& orientation) {
+    const std::vector<Point> landmarks = {{0.5f, 0.5f}, {0, 0}, {0.5f + x, 0.5f + y}};
+    const Orientation turn = turned(orientation, rules.turn_of(landmarks, visible, 1, orientation));
+    float to_x = x * 1000, to_y = y * 500;
+    if (turn.transpose) std::swap(to_x, to_y);
+    return std::pair(turn.mirror_x ? -to_x : to_x, turn.mirror_y ? -to_y : to_y);
+  };
+  for (const Orientation& orientation :
+       {Orientation{}, Orientation{true, true, false}, Orientation{false, true, true}})
+    for (const auto& [x, y] :
+         {std::pair(0.01f, 0.3f), {0.02f, -0.3f}, {0.2f, 0.1f}, {-0.2f, -0.1f}}) {
+      const auto [to_x, to_y] = turned_to(x, y, orientation);
+      EXPECT_LT(to_y, 0) << x << ", " << y;
+      EXPECT_LE(std::fabs(to_x), -to_y) << x << ", " << y;
+    }
+  // A turn mirrors nothing.
+  const std::vector<Point> right = {{0, 0}, {0, 0}, {1, 0}};
+  EXPECT_EQ(rules.turn_of(right, visible, 1, {}), (Orientation{true, false, true}));
+  EXPECT_EQ(rules.turn_of({}, visible, 1, {}), Orientation{});
+  EXPECT_EQ(ObjectRules().turn_of(right, visible, 1, {}), Orientation{});
+  for (const char* text : {"0", "0>0", "0>x", "0>1>2", "-1>2", "0>1,1"})
+    EXPECT_THROW(ObjectRules(with([&](Settings& s) { s.region_turn = text; })), Error) << text;
+}
+
 TEST(ObjectRules, TilesCoverThePictureAndOverlap) {
   for (const char* text : {"1x1", "2x1", "3x2", "4x4,0.5", "5x3,0", "32x32,0.9"}) {
     const ObjectRules rules(with([&](Settings& s) { s.tiles = text; }));

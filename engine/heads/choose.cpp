@@ -69,6 +69,8 @@ const std::array kHeads = {
          "RT-DETR, RF-DETR, D-FINE, DEIM: logits and boxes", match_rtdetr},
     Head{"detr-rows", HeadKind::objects, Alike::one, Sizes::any,
          "queries [1,N,4+C]: centre, size, probabilities", match_detr_rows},
+    Head{"mtcnn-proposals", HeadKind::objects, Alike::one, Sizes::any,
+         "P-Net of MTCNN: probabilities and offsets of small squares", match_mtcnn_proposals},
     Head{"scrfd", HeadKind::objects, Alike::one, Sizes::examples,
          "SCRFD faces: scores, distances and points at each level", match_scrfd},
     Head{"retinaface", HeadKind::objects, Alike::one, Sizes::examples,

@@ -202,7 +202,8 @@ Match match_tree(const ModelFacts& facts, const ClassTree& tree) {
 
 Match match_classification(const ModelFacts& facts) {
   if (const auto tree = class_tree(facts)) return match_tree(facts, *tree);
-  constexpr size_t kMostClasses = 100000;
+  constexpr size_t kMostClasses = 100000, kFewestOfSmall = 10;
+  constexpr int kSmallPicture = 32;  // pixels of a side
   const auto groups = label_groups(facts);
   const bool multilabel = lower(info(facts, "multilabel")) == "true";
   const bool stated = is_classifier(facts);
@@ -242,6 +243,19 @@ Match match_classification(const ModelFacts& facts) {
   Match match;
   match.fit = Fit::certain;
   match.reason = "vectors of class scores";
+  // Data sets of small pictures (MNIST, CIFAR, SVHN) have ten classes or more, and their networks often
+  // leave the softmax out.
+  const bool small = std::max(facts.width, facts.height) <= kSmallPicture;
+  if (!sure && unsure && small && outputs.size() == 1 &&
+      outputs[*unsure].elements >= kFewestOfSmall) {
+    outputs[*unsure].kind = VectorKind::one_of;
+    sure = unsure;
+    match.fit = Fit::likely;
+    match.assumptions.push_back("the " + std::to_string(outputs[*unsure].elements) +
+                                " numbers are read as class scores, as usual for pictures of " +
+                                std::to_string(facts.width) + "x" + std::to_string(facts.height) +
+                                "; set post-process where they are something else");
+  }
   if (!sure) {
     if (!unsure) return {Fit::no, "needs an output of two or more classes", {}};
     // Nothing says that a vector is a set of classes; it can be asked for.

@@ -65,6 +65,7 @@ enum class Family {
   yunet_rows,
   centerface,
   mtcnn,
+  mtcnn_proposals,
   blazeface,
   palms,
   facemesh,
@@ -84,6 +85,8 @@ enum class Family {
   selfie,
   segmentation,
   tensorflow_segmentation,
+  sinet,
+  open_model_zoo,
   text_detection,
   text_recognition,
   plates,
@@ -124,7 +127,7 @@ const Convention& convention_of(Family family);
 
 PictureDefaults picture_of(Family family);
 
-// What is left to the decoder of a family's outputs: per_class unless the model says otherwise
+// Returns the suppression that is left to the decoder of a family's outputs: per_class unless the model says otherwise
 // (`agnostic_nms`); none where the family's networks suppress themselves, or each row is an object.
 Suppression suppression_of(const ModelFacts& facts, Family family);
 

@@ -184,8 +184,9 @@ struct PictureDefaults {
   bool centered = true;
   ColorOrder color = ColorOrder::rgb;
   std::vector<float> mean{0}, scale{1};
-  bool task = false;  // what is usual for a task, not one project's way
-  float share = 1;    // of the picture's middle, where it is cropped
+  bool task = false;        // what is usual for a task, not one project's way
+  float share = 1;          // of the picture's middle, where it is cropped
+  bool transposed = false;  // rows are the picture's columns
 };
 
 struct Match {

@@ -60,6 +60,7 @@ Match match_landmarks(const ModelFacts& facts);
 Match match_lanes(const ModelFacts& facts);
 Match match_head_pose(const ModelFacts& facts);
 Match match_mtcnn(const ModelFacts& facts);
+Match match_mtcnn_proposals(const ModelFacts& facts);
 Match match_text_detection(const ModelFacts& facts);
 Match match_text_recognition(const ModelFacts& facts);
 Match match_embedding(const ModelFacts& facts);

@@ -35,8 +35,11 @@ PictureMap empty_map(const ModelFacts& facts, const MapLayout& layout, MapKind k
   return map;
 }
 
-// The class with the largest number at each cell. NaN is never the largest.
-void largest_channels(const Floats& values, const MapLayout& layout, std::vector<uint16_t>& to) {
+// The class with the largest number at each cell, or one behind the last where that is below `least`. NaN is
+// never the largest.
+void largest_channels(const Floats& values, const MapLayout& layout, float least,
+                      std::vector<uint16_t>& to) {
+  const auto nothing = static_cast<uint16_t>(layout.channels);
   to.assign(layout.cells(), 0);
   if (layout.channels_last) {
     std::vector<float> buffer;
@@ -45,7 +48,7 @@ void largest_channels(const Floats& values, const MapLayout& layout, std::vector
       size_t best = 0;
       for (size_t c = 1; c < layout.channels; ++c)
         if (v[c] > v[best] || std::isnan(v[best])) best = c;
-      to[cell] = static_cast<uint16_t>(best);
+      to[cell] = v[best] < least ? nothing : static_cast<uint16_t>(best);
     }
     return;
   }
@@ -58,6 +61,8 @@ void largest_channels(const Floats& values, const MapLayout& layout, std::vector
         to[cell] = static_cast<uint16_t>(c);
       }
   }
+  for (size_t cell = 0; cell < layout.cells(); ++cell)
+    if (most[cell] < least) to[cell] = nothing;
 }
 
 // Class numbers as they are; false where one is none.
@@ -242,8 +247,10 @@ Match match_segmentation(const ModelFacts& facts) {
       " for each of " + std::to_string(layout->columns) + "x" + std::to_string(layout->rows) +
       " cells";
   const bool whole = layout->rows * 2 > static_cast<size_t>(facts.height);
+  // No picture is made of values that were just enlarged.
   const bool picture = scores && (layout->channels == 3 || layout->channels == 1) &&
-                       layout->rows >= static_cast<size_t>(facts.height);
+                       layout->rows >= static_cast<size_t>(facts.height) &&
+                       attribute_of(output, "enlarged", 0) == 0;
   const bool labelled = scores && facts.own_labels && facts.labels.size() == layout->channels;
   // A file's name says what all outputs together are: of "yolov5-seg" only one is a map.
   const bool named = has_word(output, {"seg", "segm", "segmentation", "parsing"}) ||
@@ -265,19 +272,28 @@ Match match_segmentation(const ModelFacts& facts) {
     match.reason += picture ? "; three numbers for each pixel are a picture, too, of which "
                               "clinferfilter makes video"
                             : "; names or other outputs speak of something else";
-  match.decode = [facts, layout = *layout, by_score = scores.has_value()](
+  // A sigmoid for each class alone says where it is, so that there may be none; else one of them is.
+  const bool alone = scores && output.op == "Sigmoid";
+  if (alone) match.reason += ", each by itself";
+  match.decode = [facts, layout = *layout, by_score = scores.has_value(), alone](
                      std::span<const Tensor> outputs, const DecodeSettings&, Results& results) {
     const Tensor& tensor = output_of(outputs, layout.index, layout.elements());
     PictureMap map = empty_map(facts, layout, MapKind::classes);
     map.labels = facts.labels;
+    if (alone) {
+      map.labels.resize(layout.channels);
+      map.labels.emplace_back("background");
+    }
     if (by_score)
-      largest_channels(Floats(tensor), layout, map.classes);
+      largest_channels(Floats(tensor), layout, alone ? 0.5f : -INFINITY, map.classes);
     else if (!class_numbers(tensor, map.classes))
       results.contradiction = "values of a map of class numbers are no whole numbers from 0";
     results.maps.push_back(std::move(map));
   };
   match.picture =
-      picture_of(facts.channels_last ? Family::tensorflow_segmentation : Family::segmentation);
+      picture_of(is_called(facts, output, {"sinet"}) && layout->channels == 2 ? Family::sinet
+                 : facts.channels_last ? Family::tensorflow_segmentation
+                                       : Family::segmentation);
   return match;
 }
 

@@ -194,6 +194,21 @@ void take_dictionary(Network& network) {
   facts.labels = network.labels = std::move(names);
 }
 
+// Whether a model is named, or lies in a folder that is named, as Open Model Zoo names its own networks:
+// "road-segmentation-adas-0001", or with underlines.
+bool of_open_model_zoo(const std::string& path) {
+  std::string name = lower(path);
+  std::replace(name.begin(), name.end(), '_', '-');
+  for (const std::string task : {"-adas-", "-retail-", "-barrier-", "-crossroad-"}) {
+    const size_t at = name.rfind(task);
+    if (at == std::string::npos) continue;
+    const size_t from = at + task.size();
+    const size_t to = std::min(name.find_first_not_of("0123456789", from), name.size());
+    if (to - from == 4) return true;
+  }
+  return false;
+}
+
 // The gallery, if there is one, must be of vectors that the model gives.
 std::shared_ptr<const Gallery> read_gallery(const ModelOptions& options, const ModelFacts& facts,
                                             const HeadChoice& head) {
@@ -327,6 +342,9 @@ Network describe_network(std::shared_ptr<const Model> model, const ModelOptions&
                     "; set reshape=WIDTHxHEIGHT (--reshape WIDTHxHEIGHT) or what it asks for"};
   network.warnings.insert(network.warnings.end(), network.head.warnings.begin(),
                           network.head.warnings.end());
+  // A zoo's own way is nearer than what is usual for a task.
+  if ((!network.head.picture || network.head.picture->task) && of_open_model_zoo(m.path()))
+    network.head.picture = picture_of(Family::open_model_zoo);
   const PictureFeed feed = picture_feed(m, stated, image, picture.type, options,
                                         network.head.picture, network.origins, network.warnings);
   network.transform = feed.transform;

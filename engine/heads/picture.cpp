@@ -86,6 +86,10 @@ class Picture {
     FrameTransform& transform = feed.transform;
     transform.nhwc = image_.nhwc;
     transform.color_arithmetic = options_.color_arithmetic;
+    if (family_ && family_->transposed) {
+      transform.turn.transpose = true;
+      note("orientation", "rows and columns exchanged", family_source());
+    }
     settle_resize(transform);
     feed.crop_share = settle_share();
     settle_color(transform);

@@ -54,6 +54,21 @@ std::optional<Dictionary> dictionary_for(const std::vector<std::string>& labels,
   return dictionary;
 }
 
+// The characters of China's plates that LPRNet was published with, the blank last
+// (sirius-ai/LPRNet_Pytorch: data/load_data.py).
+const std::vector<std::string>& characters_of_lprnet() {
+  static const std::vector<std::string> kCharacters = [] {
+    std::vector<std::string> characters = {"京", "沪", "津", "渝", "冀", "晋", "蒙", "辽",
+                                           "吉", "黑", "苏", "浙", "皖", "闽", "赣", "鲁",
+                                           "豫", "鄂", "湘", "粤", "桂", "琼", "川", "贵",
+                                           "云", "藏", "陕", "甘", "青", "宁", "新"};
+    for (const char c : std::string("0123456789ABCDEFGHJKLMNPQRSTUVWXYZIO-"))
+      characters.emplace_back(1, c);
+    return characters;
+  }();
+  return kCharacters;
+}
+
 // Scores [steps, classes], with ones between or before; or [classes, steps], as LPRNet has them.
 struct StepScores {
   size_t index = 0, steps = 0, classes = 0;
@@ -115,13 +130,18 @@ Match match_scores(const ModelFacts& facts) {
   auto found = step_scores(facts);
   if (!found) return {Fit::no, "needs scores of characters in steps ([1,T,C] or [T,1,C])", {}};
   const OutputFacts& output = facts.outputs[found->index];
+  // LPRNet takes pictures of 94x24, and gives scores of its characters without a batch axis.
+  const bool lprnet = facts.width == 94 && facts.height == 24;
   auto dictionary = dictionary_for(facts.labels, found->classes);
   if (!dictionary && found->classes >= kFewestSteps) {
     dictionary = dictionary_for(facts.labels, found->steps);
     const bool plates =
-        is_called(facts, output, {"lpr", "lprnet"}) && found->steps > found->classes;
+        (lprnet || is_called(facts, output, {"lpr", "lprnet"})) && found->steps > found->classes;
     if (dictionary || plates) found = found->turned();
   }
+  const bool published = !dictionary && lprnet && facts.labels.empty() &&
+                         found->classes == characters_of_lprnet().size();
+  if (published) dictionary = dictionary_for(characters_of_lprnet(), found->classes);
   const std::string shape =
       std::to_string(found->steps) + " steps of " + std::to_string(found->classes) + " classes";
   const bool named = is_called(
@@ -157,6 +177,13 @@ Match match_scores(const ModelFacts& facts) {
     match.fit = Fit::against;
     match.doubt = "beside as many boxes";
   }
+  if (published) {
+    match.classes = found->classes;
+    match.fit = Fit::certain;
+    match.assumptions.push_back(
+        "the characters are those of China's plates, which LPRNet was published with; set "
+        "labels-file to the dictionary where it is another");
+  }
   if (dictionary->assumed)
     match.assumptions.push_back(
         "the dictionary has no blank; the first class is taken for it, as PP-OCR has it; put a "
@@ -185,8 +212,6 @@ Match match_scores(const ModelFacts& facts) {
              characters ? static_cast<float>(sure / static_cast<double>(characters)) : 0, settings,
              results);
   };
-  // LPRNet takes pictures of 94x24, and gives scores of its 68 characters without a batch axis.
-  const bool lprnet = facts.width == 94 && facts.height == 24;
   match.picture = picture_of(lprnet ? Family::lprnet : Family::text_recognition);
   return match;
 }

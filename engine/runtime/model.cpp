@@ -53,6 +53,36 @@ void count_classes(const Graph& graph) {
   }
 }
 
+// The operation that computes an output's values, behind those that only arrange them anew: converters
+// put these between a network's Sigmoid or Softmax and its output.
+Node& producer_of(const Node& result) {
+  Node* node = result.inputs[0].node;
+  Node* at = node;
+  while (at->type == "Reshape" || at->type == "Transpose" || at->type == "Squeeze" ||
+         at->type == "Unsqueeze" || at->type == "Convert")
+    at = at->inputs[0].node;
+  return at->type == "Sigmoid" || at->type == "Softmax" || at->type == "SoftMax" ||
+                 at->type == "Concat"
+             ? *at
+             : *node;
+}
+
+// Marks the operation of each output whose values were just enlarged, and perhaps squashed: what a network
+// says of a picture is often made so, and a picture is not.
+void mark_enlarged(const Graph& graph) {
+  for (const Node* result : graph.results) {
+    Node& last = producer_of(*result);
+    const Node* at = &last;
+    while (at->is("Sigmoid") || at->is("Softmax") || at->is("SoftMax") || at->is("Transpose") ||
+           at->is("Convert"))
+      at = at->inputs[0].node;
+    if (!at->is("Interpolate")) continue;
+    const Edge& from = at->inputs[0];
+    if (count(at->shape(0)) >= 4 * count(from.node->shape(from.port)))
+      last.attributes.set("enlarged", "1");
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<const Model> Model::read(const std::string& path, const InputShapes& shapes,
@@ -129,6 +159,7 @@ void ReadModel::take(Read&& model) {
 void ReadModel::finish(const InputShapes& shapes) {
   set_input_shapes(*graph_, shapes);
   count_classes(*graph_);
+  mark_enlarged(*graph_);
   inputs_ = input_ports(*graph_);
   outputs_ = output_ports(*graph_);
 }
@@ -267,20 +298,6 @@ std::shared_ptr<const Model> Model::with_picture(const std::shared_ptr<const Mod
           "; frames of any format are converted to its picture before it, by the colorimetry "
           "that they state");
   return other;
-}
-
-// The operation that computes an output's values, behind those that only arrange them anew: converters
-// put these between a network's Sigmoid or Softmax and its output.
-static const Node& producer_of(const Node& result) {
-  const Node* node = result.inputs[0].node;
-  const Node* at = node;
-  while (at->type == "Reshape" || at->type == "Transpose" || at->type == "Squeeze" ||
-         at->type == "Unsqueeze" || at->type == "Convert")
-    at = at->inputs[0].node;
-  return at->type == "Sigmoid" || at->type == "Softmax" || at->type == "SoftMax" ||
-                 at->type == "Concat"
-             ? *at
-             : *node;
 }
 
 const std::string& ReadModel::output_op(size_t i) const {

@@ -329,6 +329,77 @@ TEST(PointHeads, SecondStagesOfMtcnn) {
   EXPECT_NEAR(found.landmarks[1].y, 0.31f * 48, 1e-3);
 }
 
+// The authors' networks count columns first, as names of Caffe's layers or TensorFlow's pictures say.
+TEST(PointHeads, MtcnnTakesPicturesAsItsAuthorsDo) {
+  const auto refined = [](const std::string& name, bool channels_last) {
+    Case c(48, 48);
+    c.facts.channels_last = channels_last;
+    c.add(name, {1, 4}, {-0.1f, 0.05f, 0.1f, -0.2f});
+    c.add("points", {1, 10}, {0.3f, 0.7f, 0.5f, 0.35f, 0.65f, 0.3f, 0.31f, 0.5f, 0.7f, 0.71f});
+    c.add("prob1", {1, 2}, {0.1f, 0.9f}, "SoftMax");
+    const HeadChoice head = choose_head(c.facts, "mtcnn");
+    EXPECT_TRUE(head.picture);
+    const Results results = c.decode("mtcnn");
+    EXPECT_EQ(results.detections.size(), 1u);
+    const Detection& found = results.detections.at(0);
+    return std::tuple(head.picture->transposed, found.x_min, found.y_max, found.landmarks.at(1).x);
+  };
+  const std::tuple as_it_is(false, -4.8f, 38.4f, 0.7f * 48),
+      turned(true, 0.05f * 48, 52.8f, 0.31f * 48);
+  for (const auto& [name, last, wanted] : {std::tuple("offsets", false, as_it_is),
+                                           {"conv6-2", false, turned},
+                                           {"dense_5", true, turned},
+                                           {"onet/conv6-2/conv6-2:0", true, turned},
+                                           {"conv6-2", true, as_it_is}}) {
+    const auto [transposed, x_min, y_max, x] = refined(name, last);
+    EXPECT_EQ(transposed, std::get<0>(wanted)) << name;
+    EXPECT_NEAR(x_min, std::get<1>(wanted), 1e-3) << name;
+    EXPECT_NEAR(y_max, std::get<2>(wanted), 1e-3) << name;
+    EXPECT_NEAR(x, std::get<3>(wanted), 1e-3) << name;
+  }
+}
+
+TEST(PointHeads, ProposalsOfMtcnn) {
+  constexpr size_t kRows = 21, kColumns = 31;  // of 72 x 51 pixels
+  for (const bool last : {false, true}) {
+    std::vector<float> scores(2 * kRows * kColumns), moves(4 * kRows * kColumns);
+    const auto at = [&](size_t k, size_t channels, size_t row, size_t column) {
+      const size_t cell = row * kColumns + column;
+      return last ? cell * channels + k : k * kRows * kColumns + cell;
+    };
+    for (size_t row = 0; row < kRows; ++row)
+      for (size_t column = 0; column < kColumns; ++column) scores[at(0, 2, row, column)] = 1;
+    const auto set = [&](size_t row, size_t column, float score) {
+      scores[at(0, 2, row, column)] = 1 - score;
+      scores[at(1, 2, row, column)] = score;
+      const float move[] = {-0.25f, 0.5f, 0.125f, 0};
+      for (size_t k = 0; k < 4; ++k) moves[at(k, 4, row, column)] = move[k];
+    };
+    set(5, 8, 0.9f);
+    set(5, 9, 0.8f);  // overlaps
+    set(15, 20, 0.7f);
+    Case c(72, 51);
+    c.facts.channels_last = last;
+    const auto shape = [&](int64_t channels) {
+      return last ? Shape{1, kRows, kColumns, channels} : Shape{1, channels, kRows, kColumns};
+    };
+    c.add("boxes", shape(4), moves);
+    c.add("probabilities", shape(2), scores, "Softmax");
+    const HeadChoice head = choose_head(c.facts, "auto");
+    ASSERT_EQ(head.name, "mtcnn-proposals") << head.reason;
+    EXPECT_EQ(head.sizes, Sizes::any);
+    const Results results = c.decode("mtcnn-proposals");
+    ASSERT_EQ(results.detections.size(), 2u);
+    const Detection& found = results.detections[0];
+    // TensorFlow's x is the network's y.
+    EXPECT_NEAR(found.x_min, last ? 22 : 13, 1e-3);
+    EXPECT_NEAR(found.y_min, last ? 7 : 16, 1e-3);
+    EXPECT_NEAR(found.x_max, last ? 28 : 29.5, 1e-3);
+    EXPECT_NEAR(found.y_max, last ? 23.5 : 22, 1e-3);
+    EXPECT_NEAR(found.confidence, 0.9, 1e-5);
+  }
+}
+
 // ---- text ---------------------------------------------------------------------------------------
 
 TEST(TextHeads, RegionsOfText) {

@@ -53,6 +53,69 @@ TEST(Choice, SegmentationTakesPicturesAsItsFrameworkDoes) {
   EXPECT_EQ(c.choose().picture->scale, std::vector<float>{127.5f});
 }
 
+// Three numbers for each pixel may be a picture, but not where they were just enlarged.
+TEST(Choice, EnlargedValuesAreNoPicture) {
+  Case c(64);
+  c.add("out", {1, 3, 64, 64});
+  EXPECT_EQ(c.choose().name, "none");
+  c.facts.outputs[0].attributes["enlarged"] = "1";
+  EXPECT_EQ(c.choose().name, "segmentation");
+}
+
+// Classes of a sigmoid each may all be absent, those of a softmax not.
+TEST(Choice, ClassesThatStandAloneMayBeAbsent) {
+  for (const bool last : {false, true})
+    for (const std::string op : {"Sigmoid", "SoftMax"}) {
+      std::vector<float> values(2 * 16 * 16, 0.2f);
+      values[last ? 2 * 5 + 1 : 16 * 16 + 5] = 0.7f;
+      Case c(16);
+      c.add("seg", last ? Shape{1, 16, 16, 2} : Shape{1, 2, 16, 16}, values, op);
+      const Results results = c.decode();
+      ASSERT_EQ(results.maps.size(), 1u);
+      const PictureMap& map = results.maps[0];
+      EXPECT_EQ(map.classes[5], 1);
+      EXPECT_EQ(map.classes[6], op == "Sigmoid" ? 2 : 0);
+      EXPECT_EQ(map.labels.size() == 3 && map.labels[2] == "background", op == "Sigmoid");
+    }
+}
+
+TEST(Choice, NumbersOfSmallPicturesAreClasses) {
+  for (const auto& [side, numbers, name] : {std::tuple(28, 10, "classification"),
+                                            {32, 43, "classification"},
+                                            {32, 4, "none"},
+                                            {48, 10, "none"}}) {
+    Case c(side);
+    c.add("Plus214_Output_0", {1, numbers});
+    EXPECT_EQ(c.choose().name, name) << side << ", " << numbers;
+    EXPECT_NE(c.choose().warnings.empty(), c.choose().name == "classification");
+  }
+}
+
+TEST(Choice, LprnetReadsThePlatesThatItWasPublishedFor) {
+  Case c(94);
+  c.facts.height = 24;
+  std::vector<float> steps(68 * 18, 0);
+  const auto set = [&](size_t step, size_t character) { steps[character * 18 + step] = 9; };
+  for (size_t step = 0; step < 18; ++step) set(step, 67);
+  const size_t text[] = {11, 41, 41, 67, 31, 64};  // 浙 A A - 0 Z
+  for (size_t step = 0; step < std::size(text); ++step) {
+    steps[67 * 18 + step] = 0;
+    set(step, text[step]);
+  }
+  c.add("126", {68, 18}, steps);
+  const HeadChoice head = c.choose();
+  EXPECT_EQ(head.name, "text-recognition");
+  EXPECT_FALSE(head.warnings.empty());
+  const Results results = c.decode();
+  ASSERT_EQ(results.texts.size(), 1u);
+  EXPECT_EQ(results.texts[0].text, "浙A0Z");
+  // Other numbers of characters are other plates'.
+  Case other(94);
+  other.facts.height = 24;
+  other.add("126", {37, 18});
+  EXPECT_NE(other.choose().name, "text-recognition");
+}
+
 TEST(Choice, FeaturesOfRegionsAreNoScores) {
   Case c(64);
   c.add("rois", {50, 4});

@@ -152,6 +152,8 @@ std::vector<std::pair<std::string, ModelFacts>> every_head() {
       {"mtcnn", facts_of(48, 48,
                          {output("box", {1, 4}), output("points", {1, 10}),
                           output("prob", {1, 2}, ElementType::f32, "SoftMax")})},
+      {"mtcnn-proposals",
+       facts_of(64, 64, {output("prob", {1, 2, 27, 27}), output("box", {1, 4, 27, 27})})},
       {"text-detection", facts_of(64, 64, {output("out", {1, 1, 64, 64})})},
       {"text-recognition", text},
       {"embedding", facts_of(64, 64, {output("embedding", {1, 256})})},

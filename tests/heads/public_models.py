@@ -326,8 +326,11 @@ def vector(outputs, size, _):
 
 
 def class_map(outputs, size, options):
+    """`alone`: a sigmoid for each class, where none reaches a half there is none of them."""
     values = outputs[options.get("output", 0)][0]
-    return {"classes": values.argmax(-1 if options.get("last") else 0)}
+    axis = -1 if options.get("last") else 0
+    best = values.argmax(axis)
+    return {"classes": np.where(values.max(axis) < .5, values.shape[axis], best) if options.get("alone") else best}
 
 
 def foreground(outputs, size, options):
@@ -357,6 +360,14 @@ def onet(outputs, size, _):
     return {"refined": (float(score[1]), np.array([move[0], move[1], 1 + move[2], 1 + move[3]]) * np.tile(size, 2), None if marks is None else np.stack([marks[:5], marks[5:]], 1) * size)}
 
 
+def pnet(outputs, size, _):
+    """Squares of 12 pixels, two apart, that move by shares of their side; the picture's columns come first."""
+    move, score = (next(v[0] for v in outputs if v.shape[-1] == n) for n in (4, 2))
+    x, y = np.mgrid[0:move.shape[0], 0:move.shape[1]]
+    corners = np.stack([2 * x, 2 * y, 2 * x + 12, 2 * y + 12], -1) + 12 * move
+    return objects(corners.reshape(-1, 4), score[..., 1].ravel())
+
+
 def lanes(outputs, size, _):
     """LSTR: two bounds and six coefficients a lane."""
     found = []
@@ -379,7 +390,7 @@ def no_head(outputs, size, _):
 
 DECODERS = {f.__name__.replace("_", "-"): f for f in (
     ultraface, ultraface_raw, retinaface, yunet, yunet_rows, scrfd, yolox, yolox_rows, nanodet, fastestdet, fastest_v2, yolov8, end_to_end, centerface, blaze,
-    text_map, ctc, classes, vector, class_map, foreground, mesh, angles, onet, lanes, picture_out, no_head)}
+    text_map, ctc, classes, vector, class_map, foreground, mesh, angles, onet, pnet, lanes, picture_out, no_head)}
 
 
 # ---- the element

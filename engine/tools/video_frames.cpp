@@ -197,14 +197,14 @@ std::vector<VideoFrame> sample_video(const std::string& video, size_t count,
 }  // namespace
 
 FrameLayout layout_of(const std::string& caps) {
-  const auto number = [&](const char* name) {
-    const std::string text = field(caps, name);
+  const auto whole = [&](std::string_view text) {
     size_t value = 0;
     const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
     if (end.ec != std::errc() || value < 1 || value > kLargestSide)
       throw Error{ErrorCode::bad_argument, "frames of unknown size: " + message_line(caps)};
     return value;
   };
+  const auto number = [&](const char* name) { return whole(field(caps, name)); };
   if (field(caps, "format") != "I420")
     throw Error{ErrorCode::bad_argument, "frames are not I420: " + message_line(caps)};
   const size_t width = number("width"), height = number("height");
@@ -218,6 +218,12 @@ FrameLayout layout_of(const std::string& caps) {
                           static_cast<int>(chroma)};
   layout.offsets = {0, luma * rows, luma * rows + chroma * (rows / 2)};
   layout.bytes = layout.offsets[2] + chroma * (rows / 2);
+  if (const std::string aspect = field(caps, "pixel-aspect-ratio"); !aspect.empty()) {
+    const size_t slash = std::min(aspect.find('/'), aspect.size() - 1);
+    layout.frame.pixel_aspect =
+        static_cast<double>(whole(aspect)) /
+        static_cast<double>(whole(std::string_view(aspect).substr(slash + 1)));
+  }
   // A name, or range:matrix:transfer:primaries by GStreamer's numbers.
   const std::string colours = layout.colours = field(caps, "colorimetry");
   layout.frame.full_range = colours.starts_with("1:") || colours == "sRGB";

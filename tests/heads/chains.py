@@ -82,12 +82,20 @@ def summary(lines, moved=False):
     return [[(o.get("id"), o.get("roi_type"), o.get("mood", {}).get("label"), None if moved else o["detection"]["bounding_box"]) for o in line["objects"]] for line in lines]
 
 
-def wrong_points(lines, points, kind):
+def upright(face, points, low, high):
+    """Where points of a region lie whose network gets it in the quarter turn in which the way from a point to another leads up."""
+    x0, y0, x1, y1 = face
+    x, y = (high - low) * (np.array([x1 - x0, y1 - y0]) * FRAME)
+    turn = (lambda u, v: (u, v) if y <= 0 else (1 - u, 1 - v)) if abs(y) >= abs(x) else (lambda u, v: (1 - v, u) if x > 0 else (v, 1 - u))
+    return [turn(*point) for point in points]
+
+
+def wrong_points(lines, points, kind, place=lambda face, points: points):
     for line in lines:
         for o in line["objects"]:
             x0, y0, x1, y1 = min(FACES, key=lambda f: abs(f[0] - o["x"] / FRAME[0]))
             found = [(p["x"], p["y"]) for p in o.get(kind, [])]
-            right = [(x0 + x * (x1 - x0), y0 + y * (y1 - y0)) for x, y in points]
+            right = [(x0 + x * (x1 - x0), y0 + y * (y1 - y0)) for x, y in place((x0, y0, x1, y1), points)]
             if len(found) != len(right):
                 return f"{len(found)} {kind} where {len(right)} are right"
             far = np.abs(np.array(found) - right).max()
@@ -104,12 +112,13 @@ def main():
         first = f"clinfer model={folder}/faces.xml labels=face"
         last = f"clinfer model={folder}/mood.xml inference-region=roi-list object-class=face"
         plain = play(first, "cltrack", last)
-        stages = {}
+        stages, places = {}, {}
         for name, make in (("facemesh", mesh), ("pfld-landmarks", shares), ("movenet", movenet), ("hrnet", heatmaps), ("onet", five)):
             size, outputs, points, kind = make(rng)
             w, h = size if isinstance(size, tuple) else (size, size)
             write_constants(folder, name, ("images", (1, 3, h, w), F), outputs)
             stages[name] = f"clinfer model={folder}/{name}.xml inference-region=roi-list object-class=face resize-mode=stretch"
+            places[name] = points
 
             def check(said, why):
                 nonlocal wrong
@@ -128,6 +137,12 @@ def main():
         check("facemesh and movenet", "" if same else f"{summary(both)[-1]}")
         cropped = play(first, stages["movenet"] + " region-margin=0.1 region-shape=square", "cltrack", last)
         check("with a margin", "" if summary(cropped) == summary(plain) else f"{summary(cropped)[-1]}")
+        marks = places["pfld-landmarks"]
+        for low, high in ((0, 1), (1, 0), (2, 5), (5, 2), (3, 9), (9, 3)):
+            turned = play(first, stages["pfld-landmarks"], stages["movenet"] + f" region-turn={low}>{high}")
+            check(f"turned, {low}>{high}", wrong_points(turned, places["movenet"], "keypoints", lambda face, points: upright(face, points, marks[low], marks[high])))
+        shifted = play(first, stages["movenet"] + " region-shift=0.05,-0.1")
+        check("shifted", wrong_points(shifted, places["movenet"], "keypoints", lambda _, points: np.array(points) + (.05, -.1)))
         whole = play(f"clinfer model={folder}/movenet.xml resize-mode=stretch", "cltrack")
         check("of the whole frame", "" if all(len(line["objects"]) == 1 and "detection" in line["objects"][0] for line in whole) else f"{summary(whole, True)[-1]}")
     print(f"{wrong} wrong")

@@ -32,6 +32,15 @@ TEST(VideoFrames, TakeColoursByNumbers) {
   EXPECT_EQ(colours("(string)bt601").matrix, YuvMatrix::bt601);
 }
 
+TEST(VideoFrames, StateTheProportionsOfTheirPixels) {
+  const std::string caps = "video/x-raw, format=(string)I420, width=(int)4, height=(int)4";
+  EXPECT_EQ(layout_of(caps).frame.pixel_aspect, 1);
+  EXPECT_DOUBLE_EQ(layout_of(caps + ", pixel-aspect-ratio=(fraction)12/11").frame.pixel_aspect,
+                   12.0 / 11);
+  EXPECT_THROW(layout_of(caps + ", pixel-aspect-ratio=(fraction)1/0"), Error);
+  EXPECT_THROW(layout_of(caps + ", pixel-aspect-ratio=(fraction)2"), Error);
+}
+
 TEST(VideoFrames, RefuseWhatTheyCannotRead) {
   EXPECT_THROW(layout_of("video/x-raw, format=(string)RGB, width=(int)4, height=(int)4"), Error);
   EXPECT_THROW(layout_of("video/x-raw, format=(string)I420, width=(int)4"), Error);

@@ -8,6 +8,8 @@ elements does: an element that needs a screen, a server or a camera fails in bot
 that stands still are never right.
 """
 import argparse
+import concurrent.futures
+import os
 import re
 import subprocess
 import sys
@@ -23,7 +25,8 @@ PROPERTIES = {"shmsink": "socket-path={folder}/shm wait-for-connection=false", "
 # They wait for somebody who connects, or for the next day; chopmydata makes buffers of a byte, and a hundred unreadable
 # frames in a row are an error.
 LEFT_OUT = {"clocksync", "tcpclientsink", "inputselector", "chopmydata"}
-TIMEOUT = 120  # seconds; a busy machine loads a model slowly
+# Seconds. A busy machine loads a model slowly; what stands still without our elements is not waited for that long.
+TIMEOUT, TIMEOUT_WITHOUT = 120, 20
 
 
 def inspected():
@@ -59,10 +62,10 @@ def takes_video(pads, direction):
     return len(pads) == 1 and pads[0]["always"] and pads[0]["caps"] != ""
 
 
-def launch(pipeline):
+def launch(pipeline, timeout):
     """How it ends: "end", "error", or what must never be."""
     try:
-        run = subprocess.run(["gst-launch-1.0", "-q", *pipeline.split()], capture_output=True, timeout=TIMEOUT)
+        run = subprocess.run(["gst-launch-1.0", "-q", *pipeline.split()], capture_output=True, timeout=timeout)
     except subprocess.TimeoutExpired:
         return "stands still", ""
     text = run.stderr.decode(errors="replace")
@@ -83,6 +86,20 @@ def pipelines(name, found, model):
         yield f"{SOURCE.format(format='RGB')} ! {{ours}} ! {element} ! fakesink", ours
 
 
+def check(name, found, model):
+    """The number of pipelines of an element, and what is wrong with some."""
+    tried, wrong = 0, []
+    with tempfile.TemporaryDirectory() as folder:
+        for pipeline, ours in pipelines(name, found, model):
+            pipeline = pipeline.replace("{folder}", folder)
+            tried += 1
+            expected, _ = launch(pipeline.replace("{ours}", "queue"), TIMEOUT_WITHOUT)
+            got, text = launch(pipeline.replace("{ours}", ours), TIMEOUT_WITHOUT if expected == "stands still" else TIMEOUT)
+            if got not in ("end", expected):
+                wrong.append(f"{name}: {got}, without our elements {expected}: {pipeline.replace('{ours}', ours)}\n{text[-1500:]}")
+    return tried, wrong
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
@@ -90,26 +107,21 @@ def main():
     parser.add_argument("--only", default="")
     options = parser.parse_args()
     wanted = {name for name in options.only.split(",") if name}
-    tried = failed = 0
+    chosen = []
     for name, found in sorted(inspected().items()):
         is_sink = "Sink" in found["klass"] and takes_video(found["pads"], "SINK") and not any(p["direction"] == "SRC" for p in found["pads"])
         is_filter = not is_sink and takes_video(found["pads"], "SINK") and takes_video(found["pads"], "SRC")
         if (wanted and name not in wanted) or name in LEFT_OUT:
             continue
-        if not (is_sink and options.part != "filters" or is_filter and options.part != "sinks"):
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            for pipeline, ours in pipelines(name, found, options.model):
-                pipeline = pipeline.replace("{folder}", folder)
-                tried += 1
-                got, text = launch(pipeline.replace("{ours}", ours))
-                if got == "end":
-                    continue
-                expected, _ = launch(pipeline.replace("{ours}", "queue"))
-                if got == expected:
-                    continue
-                failed += 1
-                print(f"{name}: {got}, without our elements {expected}: {pipeline.replace('{ours}', ours)}\n{text[-1500:]}", flush=True)
+        if is_sink and options.part != "filters" or is_filter and options.part != "sinks":
+            chosen.append((name, found, options.model))
+    tried = failed = 0
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
+        for of_element, wrong in threads.map(lambda element: check(*element), chosen):
+            tried += of_element
+            failed += len(wrong)
+            for text in wrong:
+                print(text, flush=True)
     if not tried:
         sys.exit("gst-inspect-1.0 lists no such element")
     print(f"{tried} pipelines, {failed} wrong")

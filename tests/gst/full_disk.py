@@ -87,7 +87,7 @@ def caches(options, folder, disk):
     found = sum(bool(line.get("objects")) for line in lines)
     if status != 0 or len(lines) != 300 or not whole or found < 200:
         return f"status {status}, {len(lines)} lines, {found} with the ball: {said[-1500:]}"
-    # What half a file is left of is no trap for the next one.
+    # Half a file of the cache is no trap for the next process.
     os.remove(f"{disk.folder}/filler")
     again = subprocess.run(pipeline(options.model, 30, ["!", "fakesink"]), env=environment(disk), capture_output=True, text=True,
                            timeout=PATIENCE, check=False)

@@ -318,7 +318,7 @@ TEST(OnnxLimits, NestedLoopsTakeBoundedWork) {
   EXPECT_LT(model.graph->nodes().size(), 50'000u);
 }
 
-// What is not unrolled any more has loops in its bodies, each of which could be: all of them together are limited.
+// Loops that are not unrolled have loops in their bodies, each of which could be: one limit holds for all.
 TEST(OnnxLimits, LoopsThatStayTakeBoundedWork) {
   for (const auto& [depth, trips] : {std::pair{7, 10}, {20, 2}, {4, 60}}) {
     const OnnxModel model = nested_loops(depth, trips).read();

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "engine/tools/commands.h"
+#include "engine/tools/text.h"
 #include "engine/tools/throughput.h"
 #include "kernels/base/files.h"
 #include "kernels/base/text.h"
@@ -66,23 +67,17 @@ void print_profile(std::vector<StepProfile> rows) {
 }
 
 std::string json_of(const std::vector<StepProfile>& rows) {
-  std::string text;
-  for (const StepProfile& row : rows) {
-    char times[80];
-    std::snprintf(times, sizeof times, ",\"device_us\":%.3f,\"host_us\":%.3f}", row.device_us,
-                  row.host_us);
-    text += (text.empty() ? "{" : ",{");
-    for (const auto& [name, value] : {std::pair<const char*, std::string>{"layer", row.layer},
-                                      {"type", row.type},
-                                      {"status", name_of(row.status)},
-                                      {"kernel", row.kernel},
-                                      {"fused_into", row.fused_into},
-                                      {"reason", row.reason}})
-      text += "\"" + std::string(name) + "\":" + json_quoted(value) + ",";
-    text.pop_back();
-    text += times;
-  }
-  return text;
+  std::vector<std::string> layers;
+  for (const StepProfile& row : rows)
+    layers.push_back(json_object({{"layer", json_quoted(row.layer)},
+                                  {"type", json_quoted(row.type)},
+                                  {"status", json_quoted(name_of(row.status))},
+                                  {"kernel", json_quoted(row.kernel)},
+                                  {"fused_into", json_quoted(row.fused_into)},
+                                  {"reason", json_quoted(row.reason)},
+                                  {"device_us", json_number(row.device_us)},
+                                  {"host_us", json_number(row.host_us)}}));
+  return json_array(layers);
 }
 
 // The columns of the GPU plug-in's report, times in milliseconds, and what a layer is part of.
@@ -136,13 +131,13 @@ void print_devices(const std::vector<DeviceUse>& uses) {
 }
 
 std::string json_of(const std::vector<DeviceCount>& devices) {
-  std::string text;
+  std::vector<std::string> all;
   for (const DeviceCount& device : devices)
-    text += (text.empty() ? "{\"id\":" : ",{\"id\":") + json_quoted(device.id) +
-            ",\"name\":" + json_quoted(device.name) +
-            ",\"inferences\":" + std::to_string(device.inferences) +
-            ",\"subgraphs\":" + std::to_string(device.parts) + "}";
-  return text;
+    all.push_back(json_object({{"id", json_quoted(device.id)},
+                               {"name", json_quoted(device.name)},
+                               {"inferences", std::to_string(device.inferences)},
+                               {"subgraphs", std::to_string(device.parts)}}));
+  return json_array(all);
 }
 
 void run(const Arguments& arguments) {
@@ -243,25 +238,33 @@ void run(const Arguments& arguments) {
   if (config.perf_count) profile = compiled->profile();
   if (arguments.has("--perf-count") && !json) print_profile(profile);
   if (csv) write_named_file(*csv, std::array{std::string_view(csv_of(profile))});
-  if (json)
-    std::printf(
-        "{\"model\":%s,\"device\":%s,\"precision\":\"%s\",\"launch\":%s,\"streams\":%u,\"nireq\":%"
-        "u,\"batch\":%"
-        "zu,"
-        "\"load_ms\":%.3f,\"cached_programs\":%zu,\"built_programs\":%zu,\"first_ms\":%.3f,"
-        "\"first_device\":%s,\"first_result_ms\":%.3f,\"images_per_second\":%.3f,"
-        "\"latency_ms\":{\"p50\":%.3f,\"p95\":%.3f,\"p99\":%.3f},\"devices\":[%s]%s%s}\n",
-        json_quoted(model->path()).c_str(), json_quoted(device.name).c_str(), precision,
-        json_quoted(launch).c_str(), compiled->streams(), nireq, batch, load_ms,
-        compiled->cached_programs(), compiled->built_programs(), first_ms,
-        json_quoted(first_device ? *first_device : device.id).c_str(), first_result_ms,
-        measured.images_per_second, measured.percentile(50), measured.percentile(95),
-        measured.percentile(99), json_of(by_device(compiled->devices())).c_str(),
-        repeated == 0 ? ""
-                      : (",\"repeated\":" + std::to_string(repeated) +
-                         ",\"different\":" + std::to_string(different))
-                            .c_str(),
-        config.perf_count ? (",\"layers\":[" + json_of(profile) + "]").c_str() : "");
+  if (json) {
+    JsonMembers members{
+        {"model", json_quoted(model->path())},
+        {"device", json_quoted(device.name)},
+        {"precision", json_quoted(precision)},
+        {"launch", json_quoted(launch)},
+        {"streams", std::to_string(compiled->streams())},
+        {"nireq", std::to_string(nireq)},
+        {"batch", std::to_string(batch)},
+        {"load_ms", json_number(load_ms)},
+        {"cached_programs", std::to_string(compiled->cached_programs())},
+        {"built_programs", std::to_string(compiled->built_programs())},
+        {"first_ms", json_number(first_ms)},
+        {"first_device", json_quoted(first_device ? *first_device : device.id)},
+        {"first_result_ms", json_number(first_result_ms)},
+        {"images_per_second", json_number(measured.images_per_second)},
+        {"latency_ms", json_object({{"p50", json_number(measured.percentile(50))},
+                                    {"p95", json_number(measured.percentile(95))},
+                                    {"p99", json_number(measured.percentile(99))}})},
+        {"devices", json_of(by_device(compiled->devices()))}};
+    if (repeated != 0) {
+      members.emplace_back("repeated", std::to_string(repeated));
+      members.emplace_back("different", std::to_string(different));
+    }
+    if (config.perf_count) members.emplace_back("layers", json_of(profile));
+    std::printf("%s\n", json_object(members).c_str());
+  }
   if (different != 0)
     throw Error(ErrorCode::device_failed, std::to_string(different) + " of " +
                                               std::to_string(repeated) +

@@ -66,33 +66,39 @@ std::string side_text(const char* letter, const SideFacts& side) {
 }
 
 std::string json_side(const SideFacts& side) {
-  return "{\"model\":" + json_quoted(side.model) + ",\"device\":" + json_quoted(side.device) +
-         ",\"precision\":" + json_quoted(side.precision) +
-         ",\"bytes\":" + std::to_string(side.file_bytes) + ",\"ms\":" + json_number(side.ms) + "}";
+  return json_object({{"model", json_quoted(side.model)},
+                      {"device", json_quoted(side.device)},
+                      {"precision", json_quoted(side.precision)},
+                      {"bytes", std::to_string(side.file_bytes)},
+                      {"ms", json_number(side.ms)}});
 }
 
 std::string json_difference(const Difference& difference) {
-  return "{\"mean\":" + json_number(difference.mean()) +
-         ",\"most\":" + json_number(difference.most) + "}";
+  return json_object(
+      {{"mean", json_number(difference.mean())}, {"most", json_number(difference.most)}});
 }
 
-std::string json_agreement(const Agreement& all) {
-  std::string text = "\"agree\":" + json_number(all.share());
+JsonMembers json_agreement(const Agreement& all) {
+  JsonMembers members{{"agree", json_number(all.share())}};
   if (all.objects() > 0)
-    text += format(
-                ",\"objects\":{\"a\":%zu,\"b\":%zu,\"both\":%zu,\"near\":%zu,\"only_a\":%zu,"
-                "\"only_b\":%zu",
-                all.objects_a, all.objects_b, all.both, all.near, all.only_a, all.only_b) +
-            ",\"agree\":" + json_number(all.share_of_objects()) +
-            ",\"agree_or_near\":" + json_number(all.share_of_objects_or_near()) + "}";
-  if (all.answers > 0)
-    text += format(",\"answers\":{\"all\":%zu,\"same\":%zu}", all.answers, all.same_answers);
-  if (all.cells > 0)
-    text += format(",\"map_points\":{\"all\":%zu,\"same\":%zu}", all.cells, all.same_cells);
+    members.emplace_back(
+        "objects", json_object({{"a", std::to_string(all.objects_a)},
+                                {"b", std::to_string(all.objects_b)},
+                                {"both", std::to_string(all.both)},
+                                {"near", std::to_string(all.near)},
+                                {"only_a", std::to_string(all.only_a)},
+                                {"only_b", std::to_string(all.only_b)},
+                                {"agree", json_number(all.share_of_objects())},
+                                {"agree_or_near", json_number(all.share_of_objects_or_near())}}));
+  const auto counted = [](size_t number, size_t same) {
+    return json_object({{"all", std::to_string(number)}, {"same", std::to_string(same)}});
+  };
+  if (all.answers > 0) members.emplace_back("answers", counted(all.answers, all.same_answers));
+  if (all.cells > 0) members.emplace_back("map_points", counted(all.cells, all.same_cells));
   if (all.confidence.count > 0)
-    text += ",\"confidence_difference\":" + json_difference(all.confidence);
-  if (all.values.count > 0) text += ",\"value_difference\":" + json_difference(all.values);
-  return text;
+    members.emplace_back("confidence_difference", json_difference(all.confidence));
+  if (all.values.count > 0) members.emplace_back("value_difference", json_difference(all.values));
+  return members;
 }
 
 Side side_of(const Arguments& arguments, bool second) {
@@ -230,20 +236,27 @@ std::string text_of(const Comparison& comparison) {
 }
 
 std::string json_of(const Comparison& comparison, const std::string& sheet) {
-  std::string text = "{\"a\":" + json_side(comparison.a) + ",\"b\":" + json_side(comparison.b) +
-                     ",\"speed\":{\"gain\":" + json_number(comparison.gain) +
-                     ",\"low\":" + json_number(comparison.gain_low) +
-                     ",\"high\":" + json_number(comparison.gain_high) +
-                     "},\"frames\":" + std::to_string(comparison.frames.size()) +
-                     ",\"threshold\":" + json_number(comparison.threshold) + "," +
-                     json_agreement(comparison.all) + ",\"worst\":[";
+  std::vector<std::string> worst;
   for (size_t i = 0; i < std::min(kWorst, comparison.frames.size()); ++i) {
     const FrameComparison& frame = comparison.frames[i];
-    text += std::string(i ? "," : "") + "{\"video\":" + json_quoted(frame.frame->video) +
-            ",\"frame\":" + std::to_string(frame.frame->number) + "," +
-            json_agreement(frame.agreement) + "}";
+    JsonMembers members{{"video", json_quoted(frame.frame->video)},
+                        {"frame", std::to_string(frame.frame->number)}};
+    const JsonMembers agreement = json_agreement(frame.agreement);
+    members.insert(members.end(), agreement.begin(), agreement.end());
+    worst.push_back(json_object(members));
   }
-  return text + "],\"sheet\":" + (sheet.empty() ? "null" : json_quoted(sheet)) + "}";
+  JsonMembers members{{"a", json_side(comparison.a)},
+                      {"b", json_side(comparison.b)},
+                      {"speed", json_object({{"gain", json_number(comparison.gain)},
+                                             {"low", json_number(comparison.gain_low)},
+                                             {"high", json_number(comparison.gain_high)}})},
+                      {"frames", std::to_string(comparison.frames.size())},
+                      {"threshold", json_number(comparison.threshold)}};
+  const JsonMembers agreement = json_agreement(comparison.all);
+  members.insert(members.end(), agreement.begin(), agreement.end());
+  members.emplace_back("worst", json_array(worst));
+  members.emplace_back("sheet", sheet.empty() ? "null" : json_quoted(sheet));
+  return json_object(members);
 }
 
 std::vector<std::string> element_words(const ModelOptions& options, const std::string& device,

@@ -4,6 +4,7 @@
 #include "engine/compile/graph_launch.h"
 #include "engine/ocl/device.h"
 #include "engine/tools/commands.h"
+#include "engine/tools/text.h"
 #include "kernels/base/text.h"
 #include "kernels/op.h"
 #include "tuning/shipped.h"
@@ -116,23 +117,17 @@ void print_kernels(const std::string& device) {
   }
 }
 
-std::string json_kernels(const std::string& device) {
-  const DeviceTraits traits = traits_of(device);
-  std::string text;
+std::string json_kernels(const DeviceTraits& traits) {
+  std::vector<std::string> layers;
   for (const LayerKernels& kernels : kernels_on(traits)) {
-    text += (text.empty() ? "" : ",") + ("{\"layer\":" + json_quoted(kernels.layer));
-    text += ",\"families\":[";
-    for (size_t i = 0; i < kernels.families.size(); ++i)
-      text += (i ? "," : "") + json_quoted(kernels.families[i]);
-    text += "],\"refused\":{";
-    for (size_t i = 0; i < kernels.refused.size(); ++i)
-      text += (i ? "," : "") + json_quoted(kernels.refused[i].first) + ":" +
-              json_quoted(kernels.refused[i].second);
-    text += "}}";
+    JsonMembers refused;
+    for (const auto& [family, why] : kernels.refused)
+      refused.emplace_back(family, json_quoted(why));
+    layers.push_back(json_object({{"layer", json_quoted(kernels.layer)},
+                                  {"families", json_strings(kernels.families)},
+                                  {"refused", json_object(refused)}}));
   }
-  return ",\"launch\":" + json_quoted(launch_of(device, traits)) +
-         ",\"measured\":" + (has_shipped_records(traits) ? "true" : "false") + ",\"kernels\":[" +
-         text + "]";
+  return json_array(layers);
 }
 
 void print_text(const DeviceList& list, bool kernels) {
@@ -150,23 +145,26 @@ void print_text(const DeviceList& list, bool kernels) {
 }
 
 void print_json(const DeviceList& list, bool kernels) {
-  const auto flag = [](bool value) { return value ? "true" : "false"; };
-  std::cout << "{\"devices\":[";
-  for (size_t i = 0; i < list.devices.size(); ++i) {
-    const DeviceInfo& d = list.devices[i];
-    std::cout << (i ? "," : "") << "{\"id\":" << json_quoted(d.id)
-              << ",\"name\":" << json_quoted(d.name) << ",\"vendor\":" << json_quoted(d.vendor)
-              << ",\"platform\":" << json_quoted(d.platform)
-              << ",\"driver\":" << json_quoted(d.driver)
-              << ",\"version\":" << json_quoted(d.version) << ",\"cpu\":" << flag(d.is_cpu)
-              << ",\"integrated\":" << flag(d.is_integrated) << ",\"fp16\":" << flag(d.fp16)
-              << ",\"compute_units\":" << d.compute_units << ",\"memory\":" << d.memory
-              << (kernels ? json_kernels(d.id) : "") << "}";
+  std::vector<std::string> devices;
+  for (const DeviceInfo& d : list.devices) {
+    JsonMembers members{
+        {"id", json_quoted(d.id)},           {"name", json_quoted(d.name)},
+        {"vendor", json_quoted(d.vendor)},   {"platform", json_quoted(d.platform)},
+        {"driver", json_quoted(d.driver)},   {"version", json_quoted(d.version)},
+        {"cpu", json_flag(d.is_cpu)},        {"integrated", json_flag(d.is_integrated)},
+        {"fp16", json_flag(d.fp16)},         {"compute_units", std::to_string(d.compute_units)},
+        {"memory", std::to_string(d.memory)}};
+    if (kernels) {
+      const DeviceTraits traits = traits_of(d.id);
+      members.emplace_back("launch", json_quoted(launch_of(d.id, traits)));
+      members.emplace_back("measured", json_flag(has_shipped_records(traits)));
+      members.emplace_back("kernels", json_kernels(traits));
+    }
+    devices.push_back(json_object(members));
   }
-  std::cout << "],\"refused\":[";
-  for (size_t i = 0; i < list.refused.size(); ++i)
-    std::cout << (i ? "," : "") << json_quoted(list.refused[i]);
-  std::cout << "]}\n";
+  std::cout << json_object(
+                   {{"devices", json_array(devices)}, {"refused", json_strings(list.refused)}})
+            << "\n";
 }
 
 void run(const Arguments& arguments) {

@@ -245,51 +245,52 @@ std::string text_of(const Report& report) {
   return text + "line     " + safe_line(report.line) + "\n";
 }
 
+std::string json_half(const HalfPrecision& half) {
+  if (!half.problem.empty()) return json_object({{"problem", json_quoted(half.problem)}});
+  std::vector<std::string> overflows;
+  for (const auto& overflow : half.overflows)
+    overflows.push_back(json_object(
+        {{"layer", json_quoted(overflow.layer)}, {"most", json_number(overflow.most)}}));
+  return json_object({{"objects", std::to_string(half.agreement.objects())},
+                      {"lost", std::to_string(half.agreement.objects() - half.agreement.both)},
+                      {"confidence_difference", json_number(half.agreement.confidence.most)},
+                      {"value_difference", json_number(half.agreement.values.most)},
+                      {"overflows", json_array(overflows)}});
+}
+
 std::string json_of(const Report& report) {
   const Diagnosis& diagnosis = report.diagnosis;
-  std::string text = "{\"decided\":" + std::string(diagnosis.decided ? "true" : "false") +
-                     ",\"verdict\":" + json_quoted(verdict(diagnosis)) +
-                     ",\"own\":" + std::to_string(diagnosis.own) +
-                     ",\"inferences\":" + std::to_string(diagnosis.inferences) + ",\"ways\":[";
+  std::vector<std::string> ways, devices;
   for (size_t i = 0; i < diagnosis.ways.size(); ++i) {
     const Way& way = diagnosis.ways[i];
-    std::string properties;
-    for (const std::string& property : properties_of(way, diagnosis))
-      properties += (properties.empty() ? "" : ",") + json_quoted(property);
     const bool rival = std::count(diagnosis.rivals.begin(), diagnosis.rivals.end(), i) > 0;
-    text += std::string(i ? "," : "") + "{\"way\":" + json_quoted(text_of(way, diagnosis)) +
-            ",\"properties\":[" + properties + "],\"evidence\":" + json_number(way.mean()) +
-            ",\"weight\":" + json_number(way.weight()) +
-            ",\"frames\":" + std::to_string(way.evidence.size()) +
-            ",\"rival\":" + (rival ? "true" : "false") + "}";
+    ways.push_back(json_object({{"way", json_quoted(text_of(way, diagnosis))},
+                                {"properties", json_strings(properties_of(way, diagnosis))},
+                                {"evidence", json_number(way.mean())},
+                                {"weight", json_number(way.weight())},
+                                {"frames", std::to_string(way.evidence.size())},
+                                {"rival", json_flag(rival)}}));
   }
-  text += "],\"labels\":" + json_quoted(report.labels) + ",\"f16\":";
-  if (!report.half.problem.empty())
-    text += "{\"problem\":" + json_quoted(report.half.problem) + "}";
-  else
-    text += format("{\"objects\":%zu,\"lost\":%zu", report.half.agreement.objects(),
-                   report.half.agreement.objects() - report.half.agreement.both) +
-            ",\"confidence_difference\":" + json_number(report.half.agreement.confidence.most) +
-            ",\"value_difference\":" + json_number(report.half.agreement.values.most) +
-            ",\"overflows\":[";
-  if (report.half.problem.empty()) {
-    for (size_t i = 0; i < report.half.overflows.size(); ++i)
-      text += std::string(i ? "," : "") +
-              "{\"layer\":" + json_quoted(report.half.overflows[i].layer) +
-              ",\"most\":" + json_number(report.half.overflows[i].most) + "}";
-    text += "]}";
-  }
-  text += ",\"devices\":[";
-  for (size_t i = 0; i < report.times.size(); ++i) {
-    const DeviceTime& time = report.times[i];
-    text += std::string(i ? "," : "") + "{\"id\":" + json_quoted(time.device.id) +
-            ",\"name\":" + json_quoted(time.device.name) +
-            ",\"images_per_second\":" + json_number(time.images_per_second) +
-            ",\"ms\":" + json_number(time.ms) +
-            ",\"problem\":" + (time.problem.empty() ? "null" : json_quoted(time.problem)) + "}";
-  }
-  return text + "],\"line\":" + json_quoted(report.line) +
-         ",\"sheet\":" + (report.sheet.empty() ? "null" : json_quoted(report.sheet)) + "}\n";
+  const auto or_null = [](const std::string& text) {
+    return text.empty() ? std::string("null") : json_quoted(text);
+  };
+  for (const DeviceTime& time : report.times)
+    devices.push_back(json_object({{"id", json_quoted(time.device.id)},
+                                   {"name", json_quoted(time.device.name)},
+                                   {"images_per_second", json_number(time.images_per_second)},
+                                   {"ms", json_number(time.ms)},
+                                   {"problem", or_null(time.problem)}}));
+  return json_object({{"decided", json_flag(diagnosis.decided)},
+                      {"verdict", json_quoted(verdict(diagnosis))},
+                      {"own", std::to_string(diagnosis.own)},
+                      {"inferences", std::to_string(diagnosis.inferences)},
+                      {"ways", json_array(ways)},
+                      {"labels", json_quoted(report.labels)},
+                      {"f16", json_half(report.half)},
+                      {"devices", json_array(devices)},
+                      {"line", json_quoted(report.line)},
+                      {"sheet", or_null(report.sheet)}}) +
+         "\n";
 }
 
 void run(const Arguments& arguments) {

@@ -219,7 +219,7 @@ std::string json_of(const Network& network) {
                       {"outputs", json_array(outputs)},
                       {"head", json_quoted(network.head.name)},
                       {"reason", json_quoted(network.head.reason)},
-                      {"guess", network.head.attach_tensors ? "true" : "false"},
+                      {"guess", json_flag(network.head.attach_tensors)},
                       {"considered", json_array(heads)},
                       {"facts", json_array(facts)},
                       {"warnings", json_strings(network.warnings)}}) +

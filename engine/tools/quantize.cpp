@@ -48,18 +48,18 @@ std::string numbers(const std::vector<float>& values) {
 // How the original is fed and read, as model_info states it.
 std::string json_info(const Network& network) {
   const FrameTransform& transform = network.transform;
-  std::string text = "{\"mean_values\":" + json_quoted(numbers(transform.mean)) +
-                     ",\"scale_values\":" + json_quoted(numbers(transform.scale));
-  text +=
-      std::string(",\"resize_type\":") + (transform.resize == ResizeMode::stretch ? "\"standard\""
-                                          : transform.resize == ResizeMode::crop  ? "\"crop\""
-                                          : transform.centered ? "\"fit_to_window_letterbox\""
-                                                               : "\"fit_to_window\"");
+  JsonMembers members{
+      {"mean_values", json_quoted(numbers(transform.mean))},
+      {"scale_values", json_quoted(numbers(transform.scale))},
+      {"resize_type", json_quoted(transform.resize == ResizeMode::stretch ? "standard"
+                                  : transform.resize == ResizeMode::crop  ? "crop"
+                                  : transform.centered ? "fit_to_window_letterbox"
+                                                       : "fit_to_window")}};
   if (transform.resize == ResizeMode::letterbox)
-    text += ",\"pad_value\":" + json_quoted(numbers({transform.pad_value}));
+    members.emplace_back("pad_value", json_quoted(numbers({transform.pad_value})));
   if (transform.color != ColorOrder::gray)
-    text += std::string(",\"color_space\":") +
-            (transform.color == ColorOrder::rgb ? "\"RGB\"" : "\"BGR\"");
+    members.emplace_back("color_space",
+                         json_quoted(transform.color == ColorOrder::rgb ? "RGB" : "BGR"));
   const bool plain =
       std::none_of(network.labels.begin(), network.labels.end(), [](const auto& name) {
         return name.empty() || name.find_first_of(" ,") != std::string::npos;
@@ -67,17 +67,16 @@ std::string json_info(const Network& network) {
   std::string labels;
   for (const std::string& name : network.labels) labels += (labels.empty() ? "" : " ") + name;
   if (plain && !labels.empty() && network.head.first_label == 0)
-    text += ",\"labels\":" + json_quoted(labels);
-  return text + "}";
+    members.emplace_back("labels", json_quoted(labels));
+  return json_object(members);
 }
 
 // Writes what the helper reads.
 void write_inputs(const Network& network, const std::vector<const VideoFrame*>& frames,
                   const Folder& folder) {
   ProgressLine progress;
-  std::string names;
-  const std::vector<Port>& inputs = network.model->inputs();
-  for (const Port& port : inputs) names += (names.empty() ? "" : ",") + json_quoted(port.name);
+  std::vector<std::string> names;
+  for (const Port& port : network.model->inputs()) names.push_back(port.name);
   for (size_t s = 0; s < frames.size(); ++s) {
     end_if_interrupted(kNothing);
     Frame frame = frames[s]->frame;
@@ -91,9 +90,9 @@ void write_inputs(const Network& network, const std::vector<const VideoFrame*>& 
     for (const auto& [input, value] : network.constants) write_npy(file(input), value);
     progress("preparing: frame", s + 1, frames.size());
   }
-  const std::string json = "{\"inputs\":[" + names +
-                           "],\"samples\":" + std::to_string(frames.size()) +
-                           ",\"info\":" + json_info(network) + "}";
+  const std::string json = json_object({{"inputs", json_strings(names)},
+                                        {"samples", std::to_string(frames.size())},
+                                        {"info", json_info(network)}});
   write_named_file(folder.file("inputs.json"), std::array{std::string_view(json)});
 }
 

@@ -24,10 +24,10 @@ std::string json_number(double value) {
   return std::isfinite(value) ? format("%.6g", value) : "null";
 }
 
-std::string json_object(std::initializer_list<std::pair<const char*, std::string>> members) {
+std::string json_object(const JsonMembers& members) {
   std::string text;
   for (const auto& [name, value] : members)
-    text += (text.empty() ? "\"" : ",\"") + std::string(name) + "\":" + value;
+    text += (text.empty() ? "" : ",") + json_quoted(name) + ":" + value;
   return "{" + text + "}";
 }
 

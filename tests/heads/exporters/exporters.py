@@ -446,6 +446,40 @@ def names_as_python_prints_them(folder):
     return named(folder, "classes.txt", "{0: 'cat',\n 1: \"fox's\",\n 2: 'dog'}\n", 3, (1, "fox's"))
 
 
+# ---- families that their own networks tell, without a file beside
+
+@case
+def open_model_zoo_by_another_converter(folder):
+    return feeds(folder, (64, 64), fed((64, 64), whole(), blue_first=True, unit=1), {}, model="vehicle_sort_barrier_0099/saved_model/model_float32.onnx", said="Open Model Zoo's own networks")
+
+
+@case
+def lprnet_without_its_dictionary(folder):
+    scores = np.zeros((68, 18), F)
+    scores[[11, 41, 41, 67, 31, *[67] * 13], np.arange(18)] = 9     # 浙 A A blank 0
+    folder.write("plates.onnx", constants_model({"126": scores}, [1, 3, 24, 94]))
+    return {"model": "plates.onnx", "label": "浙A0", "said": "China's plates"}
+
+
+@case
+def digits_without_a_softmax(folder):
+    folder.write("mnist.onnx", constants_model({"Plus214_Output_0": [[0, 1, 0, 9, 0, 0, 0, 0, 0, 0]]}, [1, 1, 28, 28]))
+    return {"model": "mnist.onnx", "label_id": 3, "said": "read as class scores"}
+
+
+@case
+def classes_that_are_enlarged(folder):
+    """Three masks, as segmentation_models.pytorch writes them: enlarged, then a sigmoid each. A quarter is of none."""
+    masks = np.full((1, 3, 16, 16), -9, F)
+    masks[0, 0, :8, :8] = masks[0, 1, :8, 8:] = masks[0, 2, 8:, :8] = 9
+    nodes = [helper.make_node("ReduceMean", ["picture"], ["mean"], keepdims=0), helper.make_node("Mul", ["mean", "zero"], ["nothing"]),
+             helper.make_node("Add", ["masks", "nothing"], ["small"]), helper.make_node("Resize", ["small", "", "scales"], ["large"], mode="linear"),
+             helper.make_node("Sigmoid", ["large"], ["1273"])]
+    folder.write("model.onnx", model_of(nodes, {"picture": (TensorProto.FLOAT, [1, 3, 64, 64])}, {"1273": (TensorProto.FLOAT, [1, 3, 64, 64])},
+                                        {"zero": F(0), "masks": masks, "scales": np.array([1, 1, 4, 4], F)}))
+    return {"model": "model.onnx", "shares": [.25] * 4}
+
+
 # ---- running
 
 def run(folder, wanted):
@@ -489,10 +523,16 @@ def compare(folder, wanted):
         return f"tensors of {[d.size for d in data]} numbers, right are {wanted['elements']}"
     if "said" in wanted and not any(wanted["said"] in line for line in told):
         return f"{wanted['said']!r} was not said"
+    if "shares" in wanted:
+        parts = {part["label_id"]: part["share"] for part in (line.get("segmentation") or {}).get("classes", [])}
+        if any(abs(parts.get(k, 0) - share) > .02 for k, share in enumerate(wanted["shares"])):
+            return f"classes cover {parts}, right is {wanted['shares']}"
     if "label" in wanted:
         labels = [answer["label"] for item in line["objects"] if "detection" not in item for answer in item.values() if isinstance(answer, dict) and "label" in answer]
         if not labels or not labels[0].startswith(wanted["label"]):
             return f"class {labels[:1]}, right is {wanted['label']!r}"
+    if "label_id" in wanted and wanted["label_id"] not in [answer["label_id"] for item in line["objects"] for answer in item.values() if isinstance(answer, dict) and "label_id" in answer]:
+        return f"the objects are {line['objects']}, right is class {wanted['label_id']}"
     return ""
 
 

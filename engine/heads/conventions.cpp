@@ -142,7 +142,7 @@ constexpr Convention kConventions[] = {
      "(preprocess)"},
     {Family::ssd300, "SSD300", kRgb, kImageNetMean, kImageNetScale, kStretch, 0, kCentered,
      kByElement, kFirst,
-     "NVIDIA/DeepLearningExamples: PyTorch/Detection/SSD/ssd/utils.py (SSDTransformer)"},
+     "NVIDIA/DeepLearningExamples@04099020ae: PyTorch/Detection/SSD/ssd/utils.py (SSDTransformer)"},
     {Family::detectnet, "TAO's DetectNet_v2", kRgb, kNone, kBytes, kStretch, 0, kCentered,
      kByElement, kNoBackground,
      "NVIDIA-AI-IOT/deepstream_tao_apps@5b678439a8: configs/nvinfer (net-scale-factor, "
@@ -328,8 +328,8 @@ constexpr Convention kConventions[] = {
      kNoBackground, "sirius-ai/LPRNet_Pytorch@7c976664b3: data/load_data.py"},
     {Family::text_direction, "PP-OCR's classifier of directions", kBgr, kHalf, kHalf, kStretch, 0,
      kCentered, kNobody, kNoBackground,
-     "PaddlePaddle/PaddleOCR: tools/infer/predict_cls.py (resize_norm_img; lines shorter than four "
-     "times their height are padded there)"},
+     "PaddlePaddle/PaddleOCR@0005f4d171: tools/infer/predict_cls.py (resize_norm_img; "
+     "lines shorter than four times their height are padded there)"},
     {Family::paddle_clas, "PaddleClas", kRgb, kImageNetMean, kImageNetScale, kCrop, 0, kCentered,
      kNobody, kNoBackground,
      "PaddlePaddle/PaddleClas@d178931fca: deploy/configs/inference_cls.yaml (resize_short, size)",

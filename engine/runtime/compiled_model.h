@@ -21,10 +21,10 @@ struct CompileReport {
   TuningReport tuning = {};
   double load_ms = 0;
   std::string launch = "queue";
-  unsigned optimal_requests = 0;  // as the tuning file says; 0: 2 x streams
+  unsigned optimal_requests = 0;  // from the tuning file; 0: two for each stream
 };
 
-// A network with what applications may ask about it.
+// A compiled network, together with what applications may ask about it.
 class DeviceModel final : public CompiledModel, public std::enable_shared_from_this<DeviceModel> {
  public:
   DeviceModel(std::shared_ptr<const Model> model, std::shared_ptr<const DeviceNetwork> network,
@@ -46,7 +46,7 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   QueueHint throttle() const override { return network_->hints.throttle; }
   const std::vector<std::string>& warnings() const override { return report_.warnings; }
   std::vector<std::string> take_problems() override { return problems_.take(); }
-  // Any thread.
+  // Any thread may call this.
   void add_problem(std::string problem) { problems_.add(std::move(problem)); }
   size_t kernel_count() const override { return network_->whole.kernel_count(); }
   double load_ms() const override { return report_.load_ms; }
@@ -75,8 +75,9 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   const std::shared_ptr<const DeviceNetwork>& shared_network() const { return network_; }
 
  private:
-  // Runs a preprocess kernel for a picture of this size, with external memory acquired by `with`
-  // and the arguments that `find` gives, and compares as check_surface() says.
+  // Runs a preprocess kernel for a picture of this size and compares its result as check_surface()
+  // documents. `with` acquires the external memory, and `find` gives the kernel's arguments.
+  // Returns "" or what differs.
   std::string check_picture(
       const KernelPlan& plan, const TensorDesc& out,
       const std::function<BoundBuffer(const Argument&)>& find,
@@ -88,9 +89,9 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   const CompileReport report_;
   Problems problems_;
   std::atomic<unsigned> next_request_{0};
-  std::mutex mutex_;                                          // guards what follows
-  std::vector<std::weak_ptr<ocl::Surface>> surfaces_;         // imported ones
-  std::vector<std::weak_ptr<ocl::ExternalMemory>> memories_;  // imported ones
+  std::mutex mutex_;                                          // guards the members below
+  std::vector<std::weak_ptr<ocl::Surface>> surfaces_;         // imported surfaces
+  std::vector<std::weak_ptr<ocl::ExternalMemory>> memories_;  // imported memory
 };
 
 }  // namespace clinfer

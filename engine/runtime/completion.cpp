@@ -1,4 +1,4 @@
-// Waiting for OpenCL's and CUDA's events.
+// Waits for events of OpenCL and CUDA.
 #include "engine/runtime/completion.h"
 
 #include "kernels/base/error.h"
@@ -13,7 +13,7 @@ void QueueCompletion::wait() {
   try {
     event_.wait();
   } catch (const cl::Error& error) {
-    // The event's own status says how it failed.
+    // Reads the event's own status, which tells how it failed.
     const cl_int status = event_.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>();
     if (error.err() != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST || status >= 0) throw;
     throw cl::Error(status, error.what());
@@ -31,17 +31,17 @@ void QueueCompletion::call_when_over(std::function<void()> function) {
         (*owner)();
       },
       called.get());
-  called.release();  // the callback's
+  called.release();  // The callback owns it now.
 }
 
 bool StreamCompletion::is_over() {
   try {
     return event_.is_over();
   } catch (const Error&) {
-    // The device may still use memory that would be freed next, so the answer is waited for.
+    // Waits, because the device may still use memory that would be freed next.
     try {
       event_.wait();
-    } catch (const Error&) {  // wait() says how the work failed
+    } catch (const Error&) {  // wait() reports how the work failed
     }
     return true;
   }

@@ -1,4 +1,4 @@
-// The end of work that a device was given.
+// Tells when work that a device was given has ended.
 #pragma once
 
 #include <CL/opencl.hpp>
@@ -9,13 +9,15 @@
 
 namespace clinfer {
 
-// Thread-safe.
+// The end of one piece of work. Thread-safe.
 class Completion {
  public:
   virtual ~Completion() = default;
-  virtual bool is_over() = 0;  // whether it succeeded or failed
-  virtual void wait() = 0;     // until it is over. Throws cl::Error or Error where it failed
-  // Calls it on another thread when the work is over; perhaps not where it fails.
+  virtual bool is_over() = 0;  // also true if the work failed
+  // Blocks until the work is over. Throws cl::Error or Error if it failed.
+  virtual void wait() = 0;
+  // Calls `function` on another thread when the work is over. Drivers may skip the call if the work
+  // fails.
   virtual void call_when_over(std::function<void()> function) = 0;
 };
 
@@ -44,7 +46,8 @@ class StreamCompletion final : public Completion {
  private:
   const std::shared_ptr<const cuda::Device> device_;
   cuda::Event event_;
-  std::unique_ptr<cuda::Stream> calling_;  // not the work's: calls would delay what follows there
+  // A stream of its own, since a callback would delay what follows on the work's stream.
+  std::unique_ptr<cuda::Stream> calling_;
 };
 
 }  // namespace clinfer

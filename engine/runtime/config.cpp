@@ -1,4 +1,4 @@
-// Configuration by the GPU plug-in's key names.
+// Sets the configuration by the key names of OpenVINO's GPU plug-in.
 #include <algorithm>
 #include <filesystem>
 #include <string_view>
@@ -10,7 +10,7 @@ namespace clinfer {
 
 namespace {
 
-// "GPU.1.PERF_COUNT": the device's name and the key; a key alone gives an empty name.
+// Splits "GPU.1.PERF_COUNT" into the device's name and the key. A key alone gives an empty name.
 std::pair<std::string, std::string> split_device(const std::string& key) {
   const size_t last = key.rfind('.');
   if (last == std::string::npos) return {"", key};
@@ -41,7 +41,7 @@ const char* name_of(Precision precision) {
 
 void Config::set(const std::string& key, const std::string& value) {
   if (auto [named, rest] = split_device(key); !named.empty()) {
-    Config().set(rest, value);  // is refused as it is elsewhere
+    Config().set(rest, value);  // refuses a wrong key or value
     device_settings.push_back({std::move(named), std::move(rest), value});
     return;
   }
@@ -76,7 +76,7 @@ void Config::set_all(const std::string& settings) {
     at = end + 1;
     if (part.empty()) continue;
     const size_t equals = part.find('=');
-    // The one key whose value is a list with commas.
+    // TARGET_FALLBACK alone takes a list with commas as its value.
     if (equals == std::string::npos && !pairs.empty() &&
         pairs.back().first.ends_with("TARGET_FALLBACK")) {
       pairs.back().second += "," + part;

@@ -1,4 +1,4 @@
-// Memory that two interfaces of a driver see.
+// Allocates memory that OpenCL and CUDA both can use.
 #include "engine/runtime/device_memory.h"
 
 #include <unistd.h>

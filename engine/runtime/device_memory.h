@@ -1,4 +1,4 @@
-// Memory of a device, for OpenCL and, where graphs of CUDA run there, for these as well.
+// Memory of a device for OpenCL and, where inferences run as CUDA graphs, for CUDA as well.
 #pragma once
 
 #include <CL/opencl.hpp>
@@ -11,14 +11,15 @@ namespace clinfer {
 class DeviceNetwork;
 
 struct DeviceMemory {
-  // The memory that the buffer is by an import; null: the buffer is OpenCL's own. Both outlive the
-  // buffer.
+  // CUDA's memory and OpenCL's import of it, which `buffer` refers to; both outlive the buffer.
+  // Null where the buffer is OpenCL's own.
   std::shared_ptr<const cuda::Memory> cuda = {};
   std::shared_ptr<const cl::Buffer> import = {};
   cl::Buffer buffer;
 };
 
-// Memory for a network; with `data`, what kernels only read. Throws cl::Error, Error.
+// Allocates memory for a network. With `data`, the memory gets these bytes and kernels only read
+// it. Throws cl::Error and Error.
 DeviceMemory make_memory(const DeviceNetwork& network, size_t bytes, const void* data = nullptr);
 
 }  // namespace clinfer

@@ -1,4 +1,4 @@
-// Running state of a network on a device.
+// Streams, programs and counters of a network while it runs on a device.
 #include "engine/runtime/device_network.h"
 
 #include <algorithm>
@@ -76,8 +76,8 @@ size_t DeviceNetwork::request_bytes() const {
   return most;
 }
 
-// On a CPU each stream has cores of its own: streams that share all cores move every activation
-// between their caches.
+// Gives each stream cores of its own on a CPU: streams that share all cores would move every
+// activation between the caches.
 void DeviceNetwork::make_streams(unsigned count) {
   streams_.clear();
   std::vector<cl::Device> parts;

@@ -1,11 +1,11 @@
-// Copies of frames on their way to the device.
+// Copies frames to memory that the device reads.
 #include "engine/runtime/frame_input.h"
 
 #include <algorithm>
 
 namespace clinfer {
 
-// First byte and end of the rows of a frame's region, by plane.
+// Returns offsets of the first byte and of the end of the rows of a frame's region, by plane.
 std::array<std::pair<size_t, size_t>, 3> ranges_of_region(const Frame& frame) {
   const auto sizes = plane_sizes(frame);
   const auto rows = rows_of_region(frame);
@@ -42,7 +42,7 @@ void copy_parts(
       continue;
     }
     if (input.pinned[p] == nullptr) input.pinned[p] = pin(input.plane_bytes[p]);
-    // While a part is on its way, the next one is copied.
+    // Copies in parts, so that one part is transferred while the next one is copied.
     constexpr size_t kPart = size_t{1} << 19;
     for (size_t at = begin; at < end; at += kPart) {
       const size_t part = std::min(kPart, end - at);

@@ -1,4 +1,4 @@
-// A video frame that a request's input is made of.
+// A video frame as (a part of) a request's input.
 #pragma once
 
 #include <array>
@@ -10,8 +10,8 @@
 
 namespace clinfer {
 
-// An image of an input given as a frame: its kernels, and the memory that they read. The elements have a class
-// FrameInput in this namespace.
+// One image of an input that is given as a frame, with its kernels and the memory that they read.
+// (gst/ has another class FrameInput.)
 struct DeviceFrame {
   enum class Source { host, surface, memory };
 
@@ -20,25 +20,27 @@ struct DeviceFrame {
   size_t index = 0, image = 0;
   KernelPlan plan;
   std::vector<cl::Kernel> kernels;
-  std::vector<std::shared_ptr<const cuda::Kernel>> graph_kernels;  // likewise, once they are wanted
+  std::vector<std::shared_ptr<const cuda::Kernel>> graph_kernels;  // made when first wanted
   std::array<DeviceMemory, 3> planes;
-  std::array<int64_t, 3> starts{};  // of the planes in their buffers, in bytes
-  // Bytes of the request's own buffers, kept while they are large enough; 0: the frame is lent.
+  std::array<int64_t, 3> starts{};  // of the planes within their buffers, in bytes
+  // Sizes of the request's own buffers, which are kept while they are large enough; 0: the frame is
+  // lent.
   std::array<size_t, 3> plane_bytes{};
-  bool in_frame_memory = false;  // what they are written from, else:
+  bool in_frame_memory = false;  // true: planes are copied from frame memory; false: from `pinned`
   std::array<std::shared_ptr<ocl::HostMemory>, 3> pinned;
-  cl::Event copied;                            // the planes, where another queue copies them
-  std::unique_ptr<cuda::Event> copied_beside;  // likewise, where another stream of CUDA does
+  cl::Event copied;                            // event of the copy, if another queue makes it
+  std::unique_ptr<cuda::Event> copied_beside;  // the same, if another CUDA stream makes it
   Source source = Source::host;
-  std::array<int, 3> offsets{};  // of the planes in imported memory
+  std::array<int, 3> offsets{};  // of the planes within imported memory
 };
 
-// First byte and end of the rows of a frame's region, by plane.
+// Returns offsets of the first byte and of the end of the rows of a frame's region, by plane.
 std::array<std::pair<size_t, size_t>, 3> ranges_of_region(const Frame& frame);
 
-// Calls `write(plane, at, bytes, from)` for each part of a frame in memory of the host, once the part is in
-// memory that the device fetches from: the frame's own, or a copy in `pinned`, which is made part by part.
-// Gives planes buffers of the network, where theirs are too small, and pinned memory by `pin(bytes)`.
+// Calls `write(plane, at, bytes, from)` for each part of a frame in host memory, once `from` points
+// to memory that the device can read: the frame's own, or a copy in `pinned`, which is filled part
+// by part. Allocates device buffers for planes whose buffers are too small, and pinned memory by
+// `pin(bytes)`.
 void copy_parts(
     DeviceFrame& input, const DeviceNetwork& network,
     const std::function<std::shared_ptr<ocl::HostMemory>(size_t bytes)>& pin,

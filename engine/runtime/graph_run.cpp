@@ -1,4 +1,4 @@
-// Graphs of CUDA for the segments of a plan.
+// Runs the segments of a plan as graphs of CUDA.
 #include "engine/runtime/graph_run.h"
 
 #include <deque>
@@ -10,7 +10,7 @@ namespace clinfer {
 
 namespace {
 
-// The values of a launch's arguments, in the kernel's order.
+// Holds the values of a launch's arguments in the kernel's order.
 class Arguments {
  public:
   void add(const void* value, size_t bytes) {
@@ -39,7 +39,7 @@ cuda::Launch launch_of(const KernelSpec& spec, const cuda::Kernel& kernel, Argum
   return launch;
 }
 
-// Lists what a launch of a step reads and writes on the device.
+// Returns the ranges of device memory that a launch of a step reads and writes.
 std::vector<Access> accesses_of(const SizedPlan& sized, size_t step, const KernelSpec& launch) {
   Node* const node = sized.plan.steps[step].node;
   const auto access = [&](const Edge& edge, bool writes) {
@@ -173,8 +173,8 @@ void GraphRun::launch_frame(DeviceFrame& input) {
   }
 }
 
-// Beside the kernels of other requests, where the stream has a queue for that: nothing else uses the
-// request's memory.
+// Copies while kernels of other requests run, if the stream has a queue for that: nothing else uses
+// the request's memory.
 void GraphRun::write(const ocl::ArgumentPlace& to, const void* from, size_t bytes) {
   const bool beside = stream_.cuda->writes != nullptr;
   (beside ? *stream_.cuda->writes : stream_.cuda->main).write(address_of(to), from, bytes);
@@ -194,7 +194,8 @@ size_t GraphRun::run(size_t first) {
   return segment->second.end;
 }
 
-// Reads what lies in the request's memory beside the kernels of other requests.
+// Reads from the request's memory while kernels of other requests run, if the read is worth an
+// event.
 void GraphRun::read(const ocl::ArgumentPlace& from, void* to, size_t bytes) {
   constexpr size_t kWorthAnEvent = size_t{64} << 10;
   const bool beside = stream_.cuda->reads != nullptr && bytes >= kWorthAnEvent &&
@@ -212,7 +213,7 @@ std::shared_ptr<Completion> GraphRun::end() {
   if (completion_ == nullptr || completion_.use_count() > 1)
     completion_ = std::make_shared<StreamCompletion>(network_.cuda);
   if (reads_) {
-    // Reads on the main stream count as well.
+    // The completion must follow reads on the main stream, too.
     streams.main.record(computed_);
     streams.reads->wait_for(computed_);
   }
@@ -234,11 +235,11 @@ std::shared_ptr<Completion> GraphRun::end_of_all() {
     completion_->record(streams.main);
     return completion_;
   } catch (const std::exception&) {
-    // Without an event that the caller could wait for, the host waits here: memory is freed next.
+    // There is no event for the caller, so the host waits here, before the memory is freed.
     const auto finish = [](const cuda::Stream& stream) {
       try {
         stream.finish();
-      } catch (const cuda::Failure&) {  // the stream failed: nothing of it is in flight
+      } catch (const cuda::Failure&) {  // the stream failed, so none of its work is in flight
       }
     };
     for (const auto* const beside : besides)

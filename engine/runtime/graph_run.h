@@ -1,4 +1,4 @@
-// Inferences as graphs of CUDA.
+// Runs inferences as graphs of CUDA.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace clinfer {
 
-// Why the steps of a plan cannot be launched as graphs, or "".
+// Returns why the steps of a plan cannot be launched as graphs, or "".
 std::string reject_graph(const SizedPlan& sized);
 
-// A graph for each segment of a plan, made for the memory of one request.
+// Holds a graph for each segment of a plan, made for the memory of one request.
 class GraphRun final : public PlanRun {
  public:
   GraphRun(const DeviceNetwork& network, DeviceStream& stream)

@@ -1,4 +1,4 @@
-// The running of an inference: launches, steps on the host, waiting for the device.
+// Runs an inference: launches, steps on the host, waiting for the device.
 #include "engine/runtime/infer_request.h"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ void DeviceRequest::leave_results() {
       other = other_memories_.insert(other_memories_.end(), work_.make_memory());
     memory.swap(*other);
   }
-  // The releasing thread's reads happen before the device writes.
+  // Orders the reads of the thread that released a result before the device's writes.
   std::atomic_thread_fence(std::memory_order_acquire);
   const std::lock_guard lock(stream_.mutex);
   for (void* const result : std::exchange(memory->mapped, {}))
@@ -66,7 +66,8 @@ void DeviceRequest::start(size_t images) {
     abandon();
     throw;
   }
-  begun_ = Clock::now();  // what the driver compiles while it takes the work is not the device's
+  // Starts after the driver has taken the work: compiling it is not the device's time.
+  begun_ = Clock::now();
   work_.running = true;
 }
 
@@ -95,12 +96,13 @@ void DeviceRequest::abandon() noexcept {
   work_.by_queue.events = {};
   try {
     {
-      const std::lock_guard lock(stream_.mutex);  // whoever had the last turn
+      const std::lock_guard lock(stream_.mutex);  // any request may have used the stream last
       done_ = work_.run->end_of_all();
     }
     signal_.reset();
     constexpr auto kPatience = std::chrono::milliseconds(200);
-    // Where one was given up already, the others of the stream wait for the same.
+    // Waits only once for a stuck stream: after one inference was given up, the others of the
+    // stream would wait for the same work.
     const bool over =
         done_->is_over() || (!stream_.given_up && sleep_until_over(Clock::now() + kPatience));
     if (over) return;
@@ -109,15 +111,14 @@ void DeviceRequest::abandon() noexcept {
                            inputs_.leave(), outputs_.leave());
     leave_in_memory(done_, std::make_shared<decltype(used)>(std::move(used)));
   } catch (const std::bad_alloc&) {
-    // There is no memory to keep what the device uses elsewhere: it stays here until the device is
-    // through.
+    // Waits for as long as it takes: without memory, nothing can keep alive what the device uses.
     try {
       done_->wait();
     } catch (const std::exception&) {
-      // As below.
+      // The device failed, as below.
     }
   } catch (const std::exception&) {
-    // The device failed: nothing is in flight any more.
+    // The device failed, so nothing is in flight any more.
   }
 }
 
@@ -133,13 +134,13 @@ void DeviceRequest::run_segment() {
   outputs_.begin_segment();
   next_step_ = work_.run->run(next_step_);
   if (work_.run->is_partway()) {
-    // Further parts need nothing on the host.
+    // The next part of the launch reads nothing on the host.
   } else if (next_step_ < plan.steps.size()) {
     outputs_.read_operands(*plan.steps[next_step_].node);
   } else {
     outputs_.read_results();
   }
-  done_.reset();  // the next one may be the same
+  done_.reset();  // frees the completion, which end() may use again
   done_ = work_.run->end();
   signal_.reset();
   wait_estimator_.begin(next_step_, Clock::now());
@@ -149,9 +150,8 @@ void DeviceRequest::check_cancelled() const {
   if (cancelled_) throw Error(ErrorCode::cancelled, "the inference was cancelled");
 }
 
-// Drivers have no wait with a deadline; they call back from threads that sleep. On devices other
-// than CPUs that takes longer than to ask again and again, as drivers do themselves while they
-// wait.
+// Drivers offer no wait with a deadline, only callbacks from threads that sleep. On devices other
+// than CPUs a callback takes longer than polling, which drivers do themselves while they wait.
 bool DeviceRequest::wait_for_device(std::optional<Clock::time_point> deadline) {
   constexpr auto kAsking = std::chrono::milliseconds(5);
   const auto over = [this] { return done_->is_over(); };
@@ -182,7 +182,7 @@ bool DeviceRequest::sleep_until_over(std::optional<Clock::time_point> deadline) 
   }
   std::unique_lock lock(signal_->mutex);
   const auto over = [this] { return signal_->over; };
-  // A driver does not call back from work that failed.
+  // Polls as well, because a driver does not call back from work that failed.
   constexpr auto kLookAgain = std::chrono::milliseconds(100);
   for (;;) {
     const auto now = Clock::now();
@@ -197,7 +197,8 @@ bool DeviceRequest::sleep_until_over(std::optional<Clock::time_point> deadline) 
 std::optional<Clock::time_point> DeviceRequest::deadline() const {
   if (network_.options.device_timeout.count() == 0) return std::nullopt;
   if (network_.options.driver_compiles && work_.has_new_kernels) return std::nullopt;
-  // Others of the stream that were before it had their own time.
+  // Starts no earlier than at the end of the stream's last inference: those before it had their own
+  // time.
   return std::max(begun_, stream_.last_finished.load()) + network_.options.device_timeout;
 }
 
@@ -227,7 +228,7 @@ bool DeviceRequest::wait(std::optional<std::chrono::milliseconds> timeout) {
         continue;
       }
       if (!work_.run->is_partway())
-        stream_.last_finished = Clock::now();  // parts share one deadline
+        stream_.last_finished = Clock::now();  // all parts share one deadline
       stream_.given_up = false;
       if (given_up_) {
         work_.running = given_up_ = false;
@@ -309,7 +310,8 @@ void DeviceRequest::run_host_step() {
   }
   ++next_step_;
   run_segment();
-  begun_ = Clock::now();  // the device gets all the time, however long the host took
+  // Starts anew, so that the device has its full time however long the host took.
+  begun_ = Clock::now();
 }
 
 void DeviceRequest::collect_outputs() {
@@ -334,8 +336,8 @@ void DeviceRequest::add_times(double convert_ns) {
     for (const std::vector<cl::Event>& events : launches) launch_ns.back().push_back(sum(events));
   }
   Overhead overhead{sum(uploads), sum(preprocessing), sum(downloads), convert_ns, 0};
-  // An application that asks late for the results has not made the inference longer: then the
-  // device's clock counts.
+  // Uses the device's clock where the application asked late for the results, which did not make
+  // the inference longer.
   if (slept_ || downloads.empty()) {
     overhead.total_ns = std::chrono::duration<double, std::nano>(Clock::now() - called_).count();
   } else {

@@ -16,8 +16,8 @@
 
 namespace clinfer {
 
-// Runs inferences: gives the device its inputs, its launches and its read-backs, computes steps on the host,
-// and waits.
+// A request of a model on one device. Gives the device its inputs, launches and read-backs,
+// computes steps on the host, and waits.
 class DeviceRequest final : public InferRequest {
  public:
   DeviceRequest(std::shared_ptr<const DeviceNetwork> network, DeviceStream& stream);
@@ -49,39 +49,40 @@ class DeviceRequest final : public InferRequest {
   void cancel() override { cancelled_ = true; }
   const Tensor& output(size_t index) const override { return outputs_.at(index); }
 
-  // For the functions of engine/opencl.h, which use them while the request is idle.
+  // Used by the functions of engine/opencl.h while the request is idle.
   RequestInputs& inputs() { return inputs_; }
   RequestOutputs& outputs() { return outputs_; }
   const cl::CommandQueue& queue() const { return stream_.queue; }
 
-  // One inference that stops after each device step and calls `visit`: the step has finished, its
-  // operands and results are still in memory. For measuring kernels.
+  // Runs one inference that stops after each device step and calls `visit`; the operands and
+  // results of the step are then still in memory. For measuring kernels.
   void run_step_by_step(const std::function<void(size_t step)>& visit, size_t images = 0);
-  // Whether inferences go to OpenCL's queue also where the network has graphs.
+  // Makes inferences use OpenCL's queue even if the network has graphs.
   void keep_to_queue(bool keeps) { keeps_to_queue_ = keeps; }
   const cl::Buffer& memory() const { return work_.memory->all.buffer; }
-  // Where a tensor of the whole batch's plan lies.
+  // Returns where a tensor of the whole batch's plan lies.
   BoundBuffer buffer_of(const Edge& edge) const { return work_.buffer_of(edge); }
 
  private:
   void enqueue(size_t images);
-  // Gives the next inference memory in which no results lie that the application still holds, with the
-  // inputs that it does not set anew.
+  // Gives the next inference memory that holds no results which the application still uses, and
+  // copies there the inputs that are not set anew.
   void leave_results();
-  // Runs from next_step_ to a host step, a part of a launch that is cut, or the end; stream_ is locked.
+  // Runs from next_step_ to a host step, to the end of a part of a cut launch, or to the end of the
+  // plan. Needs stream_ locked.
   void run_segment();
   void check_cancelled() const;
   void run_host_step();
   void collect_outputs();
   void add_times(double convert_ns);
-  // False where the segment was not over at the deadline.
+  // Returns false if the segment was not over at the deadline.
   bool wait_for_device(std::optional<std::chrono::steady_clock::time_point> deadline);
   bool sleep_until_over(std::optional<std::chrono::steady_clock::time_point> deadline);
-  // When the device ought to have finished; none: it has all the time.
+  // Returns when the device must have finished; nothing where it may take any time.
   std::optional<std::chrono::steady_clock::time_point> deadline() const;
   [[noreturn]] void give_up();
-  // Afterwards nothing is pending, and nothing is in flight that uses this request: what does not
-  // end soon keeps copies of all that it needs.
+  // Drops the inference. Afterwards nothing in flight refers to this request: work that does not
+  // end soon keeps alive what it uses.
   void abandon() noexcept;
 
   RequestWork work_;
@@ -90,26 +91,27 @@ class DeviceRequest final : public InferRequest {
   RequestInputs inputs_;
   RequestOutputs outputs_;
   std::vector<std::shared_ptr<RequestMemory>> other_memories_;
-  std::vector<std::vector<std::byte>> written_;  // of the last host step, for the device
+  // Results of the last host step on their way to the device.
+  std::vector<std::vector<std::byte>> written_;
 
   bool keeps_to_queue_ = false;
-  bool given_up_ = false;                        // while it runs: nobody wants the results any more
-  std::chrono::steady_clock::time_point begun_;  // when the device was given the work
+  bool given_up_ = false;  // still running, but nobody wants the results any more
+  std::chrono::steady_clock::time_point begun_;  // when the device got the work
   std::atomic<bool> cancelled_{false};
   size_t next_step_ = 0;
-  std::shared_ptr<Completion> done_;  // of the segment
-  WaitEstimator wait_estimator_;      // by the step that the segment ends before
-  // Wakes a thread that sleeps until the segment has ended.
+  std::shared_ptr<Completion> done_;  // of the current segment
+  WaitEstimator wait_estimator_;      // by the step that follows the segment
+  // Wakes the thread that sleeps until the segment has ended.
   struct Signal {
     std::mutex mutex;
     std::condition_variable changed;
     bool over = false;
   };
-  std::shared_ptr<Signal> signal_;  // null: no thread sleeps on it
+  std::shared_ptr<Signal> signal_;  // null while no thread sleeps on it
   std::vector<double> host_ns_;
   std::vector<unsigned> host_threads_;
-  std::chrono::steady_clock::time_point called_;  // start()
-  bool slept_ = false;  // wait() was called before the last segment was over
+  std::chrono::steady_clock::time_point called_;  // when start() was called
+  bool slept_ = false;  // true if wait() was called before the last segment was over
 };
 
 }  // namespace clinfer

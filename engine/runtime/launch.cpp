@@ -1,4 +1,4 @@
-// Kernel arguments and launches.
+// Binds kernel arguments and enqueues launches.
 #include "engine/runtime/launch.h"
 
 #include <limits>
@@ -101,7 +101,8 @@ void enqueue_persistent(const cl::CommandQueue& queue, cl::Kernel& kernel, size_
 
 bool groups_meet(const cl::CommandQueue& queue, cl::Kernel& kernel, const cl::Buffer& counters,
                  unsigned groups) {
-  constexpr int kAttempts = 5;  // other threads may want the cores
+  // Other threads may occupy cores, so that one failure proves nothing.
+  constexpr int kAttempts = 5;
   const std::vector<cl_uint> zeros(ocl::kMetCounter + 1);
   for (int i = 0; i < kAttempts; ++i) {
     kernel.setArg(4, cl_int{ocl::kMeet});

@@ -1,4 +1,4 @@
-// Work that a device did not finish in time, and what it uses.
+// Keeps alive what unfinished work of a device uses.
 #include "engine/runtime/left_work.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ struct Left {
 };
 
 Left& left() {
-  static Left* const work = new Left;  // never destroyed: the device uses what is in it
+  static Left* const work = new Left;  // Never destroyed, because the device uses what is in it.
   return *work;
 }
 
@@ -29,10 +29,10 @@ bool is_over(Completion& work) {
   }
 }
 
-// Drops all that is finished; true if nothing else is left.
+// Drops all work that is finished. Returns true if nothing is left.
 bool nothing_left() {
   std::vector<std::pair<std::shared_ptr<Completion>, std::shared_ptr<void>>>
-      gone;  // destroyed without the lock
+      gone;  // destroyed after the lock is released
   const std::lock_guard lock(left().mutex);
   auto& all = left().all;
   const auto over = std::partition(all.begin(), all.end(),

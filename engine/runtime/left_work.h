@@ -1,4 +1,4 @@
-// Work that a device did not finish when nobody wanted to wait for it any more.
+// Work that a device had not finished when its request stopped waiting for it.
 #pragma once
 
 #include <chrono>
@@ -8,11 +8,11 @@
 
 namespace clinfer {
 
-// Keeps `used` until then, or until the process is over. Thread-safe.
+// Keeps `used` alive until the work is over, or for ever. Thread-safe.
 void leave_in_memory(std::shared_ptr<Completion> until, std::shared_ptr<void> used);
 
-// Returns whether all of it is over, by then at the latest. A process that ends while work is left
-// on the device had better do so by _exit(): drivers may not expect it.
+// Waits at most for `timeout`. Returns whether all such work is over. If not, end the process by
+// _exit(), because drivers may fail in an ordinary exit while the device works.
 bool left_work_is_over(std::chrono::milliseconds timeout);
 
 }  // namespace clinfer

@@ -1,4 +1,4 @@
-// Memory objects of applications.
+// Checks memory objects of applications.
 #include "engine/runtime/memory_objects.h"
 
 namespace clinfer {

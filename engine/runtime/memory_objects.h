@@ -1,4 +1,4 @@
-// Checks of memory objects that applications give: their type, context, size and pixels.
+// Checks memory objects that applications give: type, context, size and pixels.
 #pragma once
 
 #include <CL/opencl.hpp>
@@ -8,7 +8,8 @@
 
 namespace clinfer {
 
-// Throws Error{bad_argument} unless it is a memory object of this type and of the context. `what`: for the message.
+// Throws Error{bad_argument} unless `memory` has this type and belongs to the context. `what` names
+// it in the message.
 void check_memory_object(const ocl::Context& context, const cl::Memory& memory,
                          cl_mem_object_type type, const std::string& what);
 
@@ -16,9 +17,9 @@ void check_memory_object(const ocl::Context& context, const cl::Memory& memory,
 void check_range(const cl::Buffer& buffer, size_t offset, const TensorDesc& desc,
                  const std::string& what);
 
-size_t components_of(cl_channel_order order);  // 0: of an order that is not taken
+size_t components_of(cl_channel_order order);  // 0 for an order that is not supported
 
-// Whether an image's channels are elements of this type.
+// Returns whether the channels of an image have this element type.
 bool image_holds(cl_channel_type channel, ElementType type);
 
 }  // namespace clinfer

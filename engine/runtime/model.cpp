@@ -1,4 +1,4 @@
-// Models: reading, ports, batch size.
+// Reads models, and changes their ports and batch size.
 #include "engine/runtime/model.h"
 
 #include <sys/stat.h>
@@ -23,7 +23,7 @@ namespace clinfer {
 
 namespace {
 
-// Two files of the same path and state are the same.
+// Identifies the content of a file: the same path and state mean the same content.
 std::string state_of(const std::string& path) {
   struct stat info {};
   if (stat(path.c_str(), &info) != 0) return path;
@@ -39,8 +39,8 @@ bool is_onnx(const std::string& path) {
   return extension == ".onnx" || extension == ".ONNX";
 }
 
-// From opset 8 on, DetectionOutput leaves the number of its classes to the shapes. Readers of
-// attributes find it in all of them.
+// Sets num_classes of DetectionOutput, which opset 8 and later leaves to the shapes, so that all
+// versions can be read alike.
 void count_classes(const Graph& graph) {
   for (const Node* result : graph.results) {
     Node& node = *result->inputs[0].node;
@@ -53,8 +53,8 @@ void count_classes(const Graph& graph) {
   }
 }
 
-// The operation that computes an output's values, behind those that only arrange them anew: converters
-// put these between a network's Sigmoid or Softmax and its output.
+// Returns the operation that computes the values of an output. Skips operations that only rearrange
+// them, which converters put between a network's Sigmoid or Softmax and its output.
 Node& producer_of(const Node& result) {
   Node* node = result.inputs[0].node;
   Node* at = node;
@@ -67,8 +67,8 @@ Node& producer_of(const Node& result) {
              : *node;
 }
 
-// Marks the operation of each output whose values were just enlarged, and perhaps squashed: what a network
-// says of a picture is often made so, and a picture is not.
+// Marks the operation of each output whose values were just enlarged, and perhaps squashed:
+// statements about a picture are often made so, pictures are not.
 void mark_enlarged(const Graph& graph) {
   for (const Node* result : graph.results) {
     Node& last = producer_of(*result);
@@ -90,7 +90,7 @@ std::shared_ptr<const Model> Model::read(const std::string& path, const InputSha
   const DefaultFloats floats;
   struct Known {
     std::weak_ptr<const ReadModel> model;
-    std::string states;  // of its files
+    std::string states;  // of the model's files
   };
   static std::mutex mutex;
   static std::map<std::string, Known> all;  // by path and shapes
@@ -127,11 +127,11 @@ std::shared_ptr<const Model> Model::read(const std::string& path, const InputSha
   const bool changed = state_of(path) + state_of(weights_path(path)) != before;
   const std::lock_guard lock(mutex);
   std::erase_if(all, [](const auto& entry) { return entry.second.model.expired(); });
-  if (!changed) all[key] = {model, states};  // else the files changed while they were read
+  if (!changed) all[key] = {model, states};  // unless the files changed while they were read
   return model;
 }
 
-// The first byte of an ONNX model is the number of a field.
+// An ONNX model begins with the number of a field, never with a letter or "<".
 static bool is_xml(std::span<const std::byte> bytes) {
   std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
@@ -206,7 +206,8 @@ ReadModel::ReadModel(const Model& model, std::unique_ptr<Graph> graph)
 
 namespace {
 
-// The Parameter from which an edge comes, unless a layer but a Convert lies between or reads it, too.
+// Returns the Parameter that `edge` comes from through Converts alone, or nullptr. Null as well if
+// anything else reads the values on the way.
 Node* parameter_of(const Graph& graph, Edge edge) {
   while (graph.only_user(edge) != nullptr && edge.node->is("Convert")) edge = edge.node->inputs[0];
   return graph.only_user(edge) != nullptr && edge.node->is("Parameter") ? edge.node : nullptr;
@@ -217,7 +218,7 @@ bool converts_planes(const Node& node) {
          node.is("I420toBGR");
 }
 
-// The one conversion of a graph whose planes are its inputs; else null.
+// Returns the only conversion of a graph whose planes are its inputs; else nullptr.
 Node* conversion_of_planes(const Graph& graph) {
   Node* found = nullptr;
   for (const auto& node : graph.nodes()) {
@@ -229,8 +230,8 @@ Node* conversion_of_planes(const Graph& graph) {
   return found;
 }
 
-// The one input that is a picture without a batch axis, [3,H,W] or [H,W,3], where no input has more
-// dimensions; else null.
+// Returns the only input that is a picture without a batch axis, [3,H,W] or [H,W,3], provided that
+// no input has more dimensions; else nullptr.
 Node* picture_without_batch(const Graph& graph) {
   constexpr int64_t kLeastSide = 16, kChannels = 3;
   Node* found = nullptr;
@@ -247,7 +248,7 @@ Node* picture_without_batch(const Graph& graph) {
   return found;
 }
 
-// The model with that axis: a picture is one of a batch of one.
+// Returns the model with a batch axis: its picture is then a batch of one.
 std::shared_ptr<const Model> with_batch_axis(const Model& model) {
   std::unique_ptr<Graph> graph = model.graph().clone();
   Node* const picture = picture_without_batch(*graph);
@@ -257,7 +258,7 @@ std::shared_ptr<const Model> with_batch_axis(const Model& model) {
   Insertion insertion(*graph, picture, picture->name);
   const Edge batch = insertion.parameter(stated.type, shape);
   batch.node->outputs[0].names = stated.names;
-  graph->parameters.pop_back();  // it takes the place of the picture
+  graph->parameters.pop_back();  // the new Parameter takes the place of the picture
   std::replace(graph->parameters.begin(), graph->parameters.end(), picture, batch.node);
   graph->replace_uses({picture, 0}, insertion.op("Squeeze", 1, {batch, insertion.ints({0})}));
   graph->remove_dead();
@@ -279,7 +280,7 @@ std::shared_ptr<const Model> Model::with_picture(const std::shared_ptr<const Mod
   Insertion insertion(*graph, conversion, planes[0]->name);
   Edge picture = insertion.parameter(first.type, converted.shape);
   picture.node->outputs[0].names = first.names;
-  graph->parameters.pop_back();  // it takes the place of the planes
+  graph->parameters.pop_back();  // the new Parameter takes the place of the planes
   auto& parameters = graph->parameters;
   std::replace(parameters.begin(), parameters.end(), planes[0], picture.node);
   std::erase_if(parameters, [&](const Node* node) {
@@ -341,9 +342,10 @@ std::vector<Port> input_ports(const Graph& graph) {
   return ports;
 }
 
-// The layer's name, unless it is that of several outputs or of an input. Then the tensor's: the name
-// of the Result in ONNX files and in what OpenVINO made of them; without tensors' names, the layer's
-// with the number of its output, as the GPU plug-in has it.
+// Names an output after its layer, unless that name also belongs to another output or an input.
+// Otherwise takes the tensor's name (in ONNX files, and in what OpenVINO makes of them, the name of
+// the Result). Without tensor names it is, as in OpenVINO's GPU plug-in, the layer's name with the
+// number of the output.
 static void tell_apart(Port& port, const Node& result) {
   const Edge& from = result.inputs[0];
   const bool has_one = from.node->outputs.size() == 1;
@@ -371,8 +373,8 @@ std::vector<Port> output_ports(const Graph& graph) {
 
 namespace {
 
-// The input whose first dimension is the batch: the first picture, else the first input that has
-// dimensions.
+// Returns the input whose first dimension is the batch: the first picture, else the first input
+// that has dimensions.
 std::optional<size_t> picture_of(const Graph& graph) {
   std::optional<size_t> first;
   for (size_t i = graph.parameters.size(); i-- > 0;)
@@ -383,7 +385,7 @@ std::optional<size_t> picture_of(const Graph& graph) {
   return first;
 }
 
-// Where a constant input of a node states how many images there are.
+// Tells which element of which constant input states the number of images.
 struct BatchStated {
   size_t input = 0, index = 0;
 };
@@ -394,7 +396,7 @@ std::optional<std::vector<int64_t>> constant_ints(const Node& node, size_t input
   return value ? std::optional(value->to_ints()) : std::nullopt;
 }
 
-// The place of dimension 0 in a list of axes; without a list they are in order.
+// Returns the position of dimension 0 in a list of axes. Without a list, axes are in order.
 std::optional<size_t> place_of_batch(const std::optional<std::vector<int64_t>>& axes, size_t rank) {
   if (!axes) return 0;
   for (size_t i = 0; i < axes->size(); ++i)
@@ -402,8 +404,8 @@ std::optional<size_t> place_of_batch(const std::optional<std::vector<int64_t>>& 
   return {};
 }
 
-// Reshapes, resizes, broadcasts and slices with a stated first dimension would merge, drop or
-// repeat the images of a batch.
+// Finds the batch size that a Reshape, resize, broadcast or slice states. Left as it is, it would
+// merge, drop or repeat images of another batch.
 std::optional<BatchStated> batch_stated(const Node& node, size_t rank) {
   if (node.is("Reshape")) return BatchStated{1, 0};
   if (node.is("Broadcast") && node.shape().size() == rank) return BatchStated{1, 0};
@@ -487,7 +489,7 @@ void set_batch(Graph& graph, int64_t batch) {
   std::vector<Shape> shapes;
   for (const Node* parameter : graph.parameters) {
     shapes.push_back(parameter->shape());
-    // Sequences have the batch after the time.
+    // Sequences have the batch as their second dimension, after the time.
     const auto found = std::find(shapes.back().begin(), shapes.back().end(), before);
     if (found != shapes.back().end()) *found = batch;
   }

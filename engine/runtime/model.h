@@ -1,4 +1,4 @@
-// A model as read, with its graph: what CompiledModel starts from.
+// A model as read, with its graph. CompiledModel starts from it.
 #pragma once
 
 #include "engine/engine.h"
@@ -10,13 +10,13 @@ namespace clinfer {
 class ReadModel final : public Model {
  public:
   ReadModel(const std::string& path, const InputShapes& shapes, const CustomLayers& custom);
-  // As Model::read_bytes().
+  // Reads a model from memory as Model::read_bytes() does.
   ReadModel(std::span<const std::byte> model, std::span<const std::byte> weights,
             const std::string& name, const InputShapes& shapes, const CustomLayers& custom);
 
-  // `model` with another graph.
+  // Copies `model` with another graph.
   ReadModel(const Model& model, std::unique_ptr<Graph> graph);
-  // Adds to rt_info() and to notes().
+  // Adds an entry to rt_info() and a line to notes().
   void say(const std::string& key, const std::string& value, const std::string& note) {
     rt_info_[key] = value;
     notes_.push_back(note);
@@ -33,7 +33,7 @@ class ReadModel final : public Model {
   const std::map<std::string, std::string>& output_op_attributes(size_t i) const override;
 
   const Graph& graph() const override { return *graph_; }
-  const std::vector<std::string>& files() const { return files_; }  // the model was read from
+  const std::vector<std::string>& files() const { return files_; }  // that the model was read from
 
  private:
   template <typename Read>
@@ -49,30 +49,31 @@ class ReadModel final : public Model {
   std::vector<Port> inputs_, outputs_;
 };
 
-// The name of a part of a model is the model's, this, and the part's number.
+// Parts of a model are named by the model's name, this, and the part's number.
 inline constexpr const char* kPartName = " subgraph";
-// The model for messages and names of drawings: its file's name without folder and extension, since converters
-// give all models the same name inside, and which part it is.
+// Returns a model's title for messages and names of drawings: the file's name without folder and
+// extension (converters give all models the same name inside), and the number of the part.
 std::string title_of(const Model& model);
-// The beginning of the names of drawings in a folder: the title, with a number where the folder has got
-// drawings of another file of that name from this process.
+// Returns how names of drawings in a folder begin: with the title, and a number if this process has
+// already drawn another file of that title into the folder.
 std::string drawing_name(const Model& model, const std::string& folder);
 
 // Inputs and outputs of a graph as ports.
 std::vector<Port> input_ports(const Graph& graph);
 std::vector<Port> output_ports(const Graph& graph);
 
-// Gives the inputs these shapes, one each, and infers all others anew. Throws Error{bad_argument}
-// for a shape of another rank, Error{unsupported} where the model does not allow it.
+// Sets the inputs' shapes, one for each input, and infers all others anew. Throws
+// Error{bad_argument} for a shape of another rank, Error{unsupported} if the model does not allow
+// it.
 void reshape(Graph& graph, const std::vector<Shape>& shapes);
-// reshape() by the names that a user gives; other inputs keep their shapes.
+// Reshapes the inputs that a user named; the others keep their shapes.
 void set_input_shapes(Graph& graph, const InputShapes& wanted);
-// The first dimension of the first picture, else of the first input that has dimensions; 1 where
-// there is none.
+// Returns the first dimension of the first picture, else of the first input that has dimensions; 1
+// without such an input.
 int64_t batch_of(const Graph& graph);
-// Gives every input the batch size `batch`, in its first dimension of the size that the batch has
-// now (the first one of pictures, the second one of sequences [T, N]), and infers all shapes anew.
-// Throws Error{unsupported} where the model does not allow it.
+// Sets the batch size of every input and infers all shapes anew. The batch is the first dimension
+// whose size is the present batch size: dimension 0 of pictures, dimension 1 of sequences [T, N].
+// Throws Error{unsupported} if the model does not allow it.
 void set_batch(Graph& graph, int64_t batch);
 
 }  // namespace clinfer

@@ -1,4 +1,4 @@
-// Formats by their signatures.
+// Recognises file formats by their first bytes.
 #include "engine/runtime/model_kind.h"
 
 #include <filesystem>
@@ -12,7 +12,7 @@ namespace {
 using namespace std::string_view_literals;
 
 struct Signature {
-  size_t at;  // of the first byte
+  size_t at;  // offset of the first byte
   std::string_view bytes;
   const char* kind;
 };
@@ -66,8 +66,9 @@ std::string foreign_kind(const std::string& path, bool named_onnx) {
   if (name.extension() == ".bin" && fs::exists(fs::path(path).replace_extension(".xml"), error))
     return "the weights of an OpenVINO model: give " +
            fs::path(path).replace_extension(".xml").filename().string();
-  // Protocol buffers: ONNX begins with its version (field 1, 3 or more), a SavedModel with 1, a
-  // frozen graph of TensorFlow with a node (field 1, of bytes).
+  // Recognises protocol buffers by their first field: ONNX begins with its version (field 1, at
+  // least 3), a SavedModel with 1, a frozen graph of TensorFlow with a node (field 1 of type
+  // bytes).
   if (head.size() > 2 && head[0] == 0x08 && head[1] >= 3 && head[1] < 32)
     return "an ONNX file: name it .onnx";
   if (name.extension() == ".pb" && (head[0] == 0x08 || head[0] == 0x0a))

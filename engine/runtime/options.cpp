@@ -1,4 +1,4 @@
-// One row an option: adding one is a row here and a member of Config.
+// The table of the engine's options. A new option is a row here and a member of Config.
 #include "engine/runtime/options.h"
 
 #include <array>
@@ -85,7 +85,8 @@ bool text(Config& config, const std::string& value) {
 }
 
 bool streams(Config& config, const std::string& value) {
-  // The GPU plug-in's page writes the value as its constant in C++, too; -1 is today's AUTO.
+  // Also takes the names of C++ constants from OpenVINO's documentation of the GPU plug-in, and -1,
+  // which AUTO stands for today.
   const bool automatic = value == "GPU_THROUGHPUT_AUTO" || value == "KEY_GPU_THROUGHPUT_AUTO" ||
                          value == "AUTO" || value == "-1";
   const std::optional<unsigned> parsed = automatic ? 0 : to_number(value);
@@ -113,8 +114,8 @@ bool execution_mode(Config& config, const std::string& value) {
   return true;
 }
 
-// More than the processors that may be used, and what is below zero, are as many as those, which 0
-// stands for, too.
+// Takes negative numbers, and more threads than the process has processors, as 0, which means one
+// thread for each of them.
 bool threads(Config& config, const std::string& value) {
   const bool negative = value.size() > 1 && value[0] == '-';
   const std::string digits = negative ? value.substr(1) : value;

@@ -10,18 +10,18 @@
 
 namespace clinfer {
 
-// All of them take effect when a model is compiled.
+// An option by name. All options take effect when a model is compiled.
 struct Option {
-  std::string_view name;  // as users write it, without KEY_, GPU_ and CLDNN_
+  std::string_view name;  // without the prefixes KEY_, GPU_ and CLDNN_
   std::vector<std::string_view> aliases;
-  std::string_view
-      property;  // of the element, which sets the same member; "": the element has it in `config` only
-  std::string_view allowed;  // the values, for people
+  std::string_view property;  // of the element; "": the element has the option only in `config`
+  std::string_view allowed;   // describes the values, for people
   std::string_view help;
-  bool (*set)(Config& config, const std::string& value);  // false: the value is not allowed
+  // Returns false for a value that is not allowed.
+  bool (*set)(Config& config, const std::string& value);
 };
 
-// Returns the options in the order in which help shows them. Any thread may call this.
+// Returns the options in the order of the help text. Thread-safe.
 const std::vector<Option>& options();
 
 }  // namespace clinfer

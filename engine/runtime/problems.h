@@ -1,4 +1,4 @@
-// Messages that a compiled model has for its users while it runs.
+// Collects messages for users of a compiled model while it runs.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 
 namespace clinfer {
 
-// Collects what CompiledModel::take_problems() gives. Thread-safe.
+// The messages that CompiledModel::take_problems() returns. Thread-safe.
 class Problems {
  public:
   void add(std::string problem) {
@@ -26,7 +26,7 @@ class Problems {
 
  private:
   std::atomic<bool> any_{false};
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::vector<std::string> texts_;
 };
 

@@ -1,4 +1,4 @@
-// Performance counters by layer of the model.
+// Collects performance counters by layer of the model.
 #include <algorithm>
 #include <span>
 #include <unordered_set>
@@ -26,7 +26,7 @@ StepProfile not_executed(const Graph::Layer& layer, StepProfile::Status status,
   return row;
 }
 
-// A layer in a node without a step.
+// Describes a layer of a node that has no step.
 StepProfile without_step(const Graph::Layer& layer, const Node& node) {
   using Status = StepProfile::Status;
   if (node.is("Constant") || layer.type == "Constant")
@@ -50,13 +50,14 @@ StepProfile transfer(const char* name, double device_ns, double host_ns, double 
   return {name, "Transfer", "", device_ns / n / 1e3, host_ns / n / 1e3};
 }
 
-// A row for each layer of a plan, in the order of the steps. The layers inside a loop follow it.
+// Makes a row for each layer of a plan, in the order of the steps. Layers inside a loop follow the
+// loop.
 class LayerRows {
  public:
   LayerRows(const Plan& plan, std::vector<StepProfile>& rows, const std::string& prefix = "")
       : plan_(plan), rows_(rows), prefix_(prefix), listed_(plan.graph->layers.size()) {}
 
-  // `launch_us`: by launch of the step.
+  // Adds the layers of a step. `launch_us` has the time of each launch of the step.
   void add_step(size_t s, std::span<const double> launch_us, double host_us,
                 const std::string& host) {
     const Step& step = plan_.steps[s];
@@ -64,7 +65,7 @@ class LayerRows {
     stepped_.insert(&node);
     double device_us = 0;
     for (const double us : launch_us) device_us += us;
-    // The time of a loop is that of its layers.
+    // Leaves the time to the rows of the loop's layers.
     if (step.loop) device_us = 0;
     push({node.name, node.custom ? node.custom->type : node.type,
           step.loop     ? std::to_string(step.loop->count) + " iterations"
@@ -85,7 +86,7 @@ class LayerRows {
     if (step.loop) add_body(*step.loop, node.name, launch_us);
   }
 
-  // Layers that no step computes.
+  // Adds the layers that no step computes.
   void add_others() {
     const Graph& graph = *plan_.graph;
     std::vector<const Node*> others(graph.layers.size());
@@ -107,7 +108,7 @@ class LayerRows {
     rows_.push_back(std::move(row));
   }
 
-  // Times of the body's launches are sums over the iterations.
+  // Adds the layers of a loop's body. Their times are sums over all iterations.
   void add_body(const Loop& loop, const std::string& name, std::span<const double> launch_us) {
     LayerRows inside(*loop.body, rows_, prefix_ + name + "/");
     for (size_t s = 0; s < loop.body->steps.size(); ++s) {

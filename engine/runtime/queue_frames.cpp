@@ -1,4 +1,4 @@
-// Frames in OpenCL's queue.
+// Brings frames to the device through OpenCL's queue.
 #include <algorithm>
 
 #include "engine/runtime/queue_run.h"
@@ -7,8 +7,9 @@ namespace clinfer {
 
 namespace {
 
-// Lets the device read the planes where they are. An integrated GPU maps whole pages, if the buffer
-// begins with one and ends with a cache line; planes that may share a page are in one buffer.
+// Lets the device read the planes in the host's memory. An integrated GPU can map whole pages if
+// the buffer starts at a page and ends at a cache line; planes that may share a page are put into
+// one buffer.
 void lend(DeviceFrame& input, const ocl::Context& context) {
   const bool is_cpu = context.device.info.is_cpu;
   const uintptr_t page = is_cpu ? 1 : 4096, line = is_cpu ? 1 : 64;
@@ -37,17 +38,17 @@ void lend(DeviceFrame& input, const ocl::Context& context) {
 
 }  // namespace
 
-// Brings the planes to the device, where they keep their layout: of a region its rows only. A CPU
-// device and an integrated one read the frame where it is. Others fetch only from pinned memory
-// beside other work: of memory of the application, NVIDIA's driver copies while it keeps its lock,
-// and first waits, busily, for what is before it in the queue.
+// Copies the planes to the device without changing their layout; of a region only its rows. CPUs
+// and integrated GPUs read the frame in the host's memory instead. Other devices copy while other
+// work runs only from pinned memory: to copy from other memory, NVIDIA's driver first waits in a
+// busy loop for earlier commands of the queue, and keeps its lock during the copy.
 void QueueRun::copy_frame(DeviceFrame& input) {
   const ocl::Context& context = *network_.context;
   if (context.device.info.is_cpu) return lend(input, context);
   try {
     if (context.device.info.is_integrated) return lend(input, context);
   } catch (const cl::Error&) {
-    // Memory that it cannot map, as a camera's buffers may be: it is copied.
+    // The device cannot map this memory, as is possible for a camera's buffers, so it is copied.
   }
   const bool beside = stream_.copies() != nullptr;
   const cl::CommandQueue& queue = beside ? stream_.copies : stream_.queue;
@@ -59,7 +60,7 @@ void QueueRun::copy_frame(DeviceFrame& input) {
       });
   if (!beside) return;
   queue.enqueueMarkerWithWaitList(nullptr, &input.copied);
-  queue.flush();  // what waits on another queue must not wait for ever
+  queue.flush();  // commands on another queue wait for these
 }
 
 void QueueRun::bind_frame(DeviceFrame& input, const ocl::Surface* surface,

@@ -1,4 +1,4 @@
-// Enqueuing the launches of a plan.
+// Enqueues the launches of a plan.
 #include "engine/runtime/queue_run.h"
 
 #include <algorithm>
@@ -91,7 +91,7 @@ bool QueueRun::run_step(std::vector<cl::Kernel>& kernels) {
   return step.loop ? run_iterations(kernels) : run_launches(kernels);
 }
 
-// False where more parts are left.
+// Returns false if parts are left to run.
 bool QueueRun::run_launches(std::vector<cl::Kernel>& kernels) {
   const Step& step = sized_->plan.steps[step_];
   for (; next_launch_ < kernels.size(); ++next_launch_) {
@@ -109,7 +109,7 @@ bool QueueRun::run_launches(std::vector<cl::Kernel>& kernels) {
   return true;
 }
 
-// False where more iterations are left, or parts of one.
+// Returns false if iterations, or parts of one, are left to run.
 bool QueueRun::run_iterations(std::vector<cl::Kernel>& kernels) {
   const Step& step = sized_->plan.steps[step_];
   if (!is_partway()) part_iterations_ = step.loop->first_part;
@@ -124,7 +124,7 @@ bool QueueRun::run_iterations(std::vector<cl::Kernel>& kernels) {
   return true;
 }
 
-// Sets the arguments that differ from those of the iteration before.
+// Sets those arguments that differ from the previous iteration's.
 void QueueRun::bind_iteration(std::vector<cl::Kernel>& kernels, const Loop& loop) {
   const std::vector<KernelSpec>& launches = sized_->plan.steps[step_].kernels.launches;
   for (const Loop::Moving& moving : loop.moving) {
@@ -137,7 +137,7 @@ void QueueRun::bind_iteration(std::vector<cl::Kernel>& kernels, const Loop& loop
   }
 }
 
-// False where more parts of the launch are left.
+// Returns false if parts of the launch are left to run.
 bool QueueRun::run_part(const cl::Kernel& kernel, const KernelSpec& launch, const Cut& cut,
                         cl::Event* event) {
   if (next_group_ == 0) part_groups_ = cut.first;
@@ -150,7 +150,8 @@ bool QueueRun::run_part(const cl::Kernel& kernel, const KernelSpec& launch, cons
   return true;
 }
 
-// The next work-groups or iterations: so many that they should take about a tenth of a second.
+// Chooses how many work-groups or iterations to run next, so that they take about a tenth of a
+// second.
 void QueueRun::choose_next_part() {
   constexpr double kMostChange = 4;
   const std::chrono::duration<double> taken = Clock::now() - part_begun_;

@@ -1,4 +1,4 @@
-// Inferences by OpenCL, launch by launch.
+// Runs inferences by OpenCL, launch by launch.
 #pragma once
 
 #include <chrono>
@@ -13,14 +13,15 @@
 
 namespace clinfer {
 
-// Events of one inference's commands, when times are wanted.
+// Events of one inference's commands, which are recorded if times are wanted.
 struct CommandEvents {
-  // By step and launch; a launch may be of several parts and iterations.
+  // launches[step][launch]: one event for each part and iteration
   std::vector<std::vector<std::vector<cl::Event>>> launches;
   std::vector<cl::Event> uploads, preprocessing, downloads;
 };
 
-// Persistent kernels, launches, parts of those that are cut, and iterations of loops.
+// Runs persistent kernels, single launches, parts of launches that are cut, and iterations of
+// loops.
 class QueueRun final : public PlanRun {
  public:
   QueueRun(const DeviceNetwork& network, DeviceStream& stream)
@@ -37,31 +38,34 @@ class QueueRun final : public PlanRun {
   std::shared_ptr<Completion> end() override;
   std::shared_ptr<Completion> end_of_all() override;
 
-  // Where a place is; of the inference that runs or ran last.
+  // Return the memory of a place for the current or last inference.
   BoundBuffer bound(const ocl::ArgumentPlace& place) const;
   BoundBuffer bound(const ocl::ArgumentPlace& place, RequestMemory& memory) const;
-  // Sets the arguments of a frame's kernels; its planes may be those of a surface or of imported memory.
+  // Sets the arguments of a frame's kernels. The planes may be those of a surface or of imported
+  // memory.
   void bind_frame(DeviceFrame& input, const ocl::Surface* surface, const PlaneMemories* memories,
                   RequestMemory& memory);
-  // Maps results where the device shares the host's memory, until the next inference in this memory.
+  // Maps results where the device shares the host's memory. The pointer is valid until the next
+  // inference in this memory.
   const std::byte* map(size_t offset, size_t bytes);
-  // The run waits for each step and then calls this, so that a caller can time or read it; may be empty.
+  // If set, the run waits for each step and then calls this, so that a caller can time the step or
+  // read its results.
   std::function<void(size_t step)> visit;
 
   CommandEvents events;
-  // A place for the event of a command, when times are wanted; else null.
+  // Returns a place for the event of a command if times are wanted; else null.
   cl::Event* timed(std::vector<cl::Event>& of) const {
     return network_.options.perf_count ? &of.emplace_back() : nullptr;
   }
 
  private:
-  // A read that takes long enough to be worth another queue.
+  // A read that takes long enough to use another queue.
   struct LongRead {
     size_t offset, bytes;
     void* to;
   };
 
-  // The launches of a step. False where parts of it are left.
+  // Run the launches of a step. Return false if parts of it are left to run.
   bool run_step(std::vector<cl::Kernel>& kernels);
   bool run_launches(std::vector<cl::Kernel>& kernels);
   bool run_iterations(std::vector<cl::Kernel>& kernels);
@@ -75,12 +79,13 @@ class QueueRun final : public PlanRun {
   const SizedPlan* sized_ = nullptr;
   RequestMemory* memory_ = nullptr;
   size_t step_ = 0;
-  // If that step's launch is cut: where the next segment goes on, and by how many work-groups.
+  // For a step whose launch is cut: where the next segment continues, and how many work-groups it
+  // runs.
   size_t next_launch_ = 0, next_group_ = 0, part_groups_ = 0;
-  // If it is a loop: the next iteration, and how many the next segment runs.
+  // For a loop: the next iteration, and how many iterations the next segment runs.
   int64_t next_iteration_ = 0, part_iterations_ = 0;
   std::chrono::steady_clock::time_point part_begun_;
-  std::vector<LongRead> long_reads_;  // of the segment being enqueued
+  std::vector<LongRead> long_reads_;  // reads of the segment being enqueued
 };
 
 }  // namespace clinfer

@@ -1,4 +1,4 @@
-// Video frames as inputs of a request: preprocess kernels, and the memory that they read.
+// Video frames as inputs of a request: their preprocess kernels, and the memory that these read.
 #include <algorithm>
 
 #include "engine/runtime/frames/frame_memory.h"
@@ -80,8 +80,8 @@ void RequestInputs::prepare(DeviceFrame& input) {
   work_.has_new_kernels = true;
 }
 
-// The host's copies into pinned memory take longer than the bus, so that several threads make them. The
-// kernels of a frame run while the next ones are copied.
+// Copies with several threads, because copying into pinned memory takes longer than the bus. The
+// kernels of a frame run while the next frames are copied.
 void RequestInputs::enqueue_frames() {
   std::vector<Picture*> due;
   size_t bytes = 0;
@@ -95,10 +95,10 @@ void RequestInputs::enqueue_frames() {
   size_t threads = std::clamp<size_t>(bytes / kWorthAThread, 1, kMostThreads);
   const unsigned allowed = network_.options.host_threads;
   threads = std::min<size_t>(threads, allowed != 0 ? allowed : available_processors());
-  if (network_.options.perf_count) threads = 1;  // the lists of events are one thread's
+  if (network_.options.perf_count) threads = 1;  // the lists of events are not thread-safe
   parallel_for(due.size(), static_cast<unsigned>(threads), [&](size_t i) {
     Picture& picture = *due[i];
-    // Not under the lock: another request of the stream may be copying, too.
+    // Copies without the lock: another request of the stream may be copying, too.
     work_.run->copy_frame(picture.input);
     const auto lock = work_.take_stream();
     picture.due = false;
@@ -117,8 +117,8 @@ Placement RequestInputs::set_frame(size_t index, const Frame& frame,
   return placement;
 }
 
-// The kernel is enqueued here and not by start(): a surface that fails, fails its own frame and not
-// the batch.
+// Enqueues the kernel here and not in start(), so that a surface that fails is an error of its own
+// frame and not of the batch.
 Placement RequestInputs::set_surface(size_t index, const std::shared_ptr<ImportedSurface>& surface,
                                      const Frame& picture, const FrameTransform& transform,
                                      size_t image) try {
@@ -192,7 +192,7 @@ Placement RequestInputs::set_image(size_t index, const cl::Image2D& image,
   return placement;
 }
 
-// A tensor that the input was set to before, and that the device has not got yet, comes first.
+// Uploads first the tensor that the input was set to before, if the device has not got it yet.
 void RequestInputs::set_on_device(const Place& place, Picture& picture) {
   const auto device = device_.find(place.first);
   picture.on_device = given_to_queue_ = true;
@@ -250,7 +250,7 @@ void RequestInputs::read_memory(Picture& picture) {
 
 cl::Event RequestInputs::enqueue_kernels(DeviceFrame& input, const cl::Event& acquired) {
   const std::vector<cl::Event> after{acquired};
-  cl::Event done;  // of the last one: the queue keeps their order
+  cl::Event done;  // of the last kernel; the queue is in order
   for (size_t l = 0; l < input.kernels.size(); ++l)
     clinfer::enqueue(work_.stream.queue, input.kernels[l], input.plan.launches[l], &done,
                      acquired() != nullptr ? &after : nullptr);

@@ -1,4 +1,4 @@
-// Tensors as inputs of a request, and what an inference makes of its inputs.
+// Tensors as inputs of a request, and the preparation of inputs for an inference.
 #include "engine/runtime/request_inputs.h"
 
 #include <algorithm>
@@ -185,7 +185,7 @@ void RequestInputs::take_along(const RequestMemory& before) {
   }
 }
 
-// The host converts those that the device stores otherwise than the port states them.
+// Converts inputs that the device stores in another form than the port states.
 void RequestInputs::convert_memory(size_t target) {
   HostInput& input = host_[target];
   const TensorDesc& desc = stored_input(target);
@@ -247,7 +247,7 @@ std::shared_ptr<void> RequestInputs::leave() {
   std::vector<std::pair<std::vector<std::byte>, std::shared_ptr<ocl::HostMemory>>> uploads;
   for (HostInput& input : host_)
     if (!input.dirty) uploads.emplace_back(std::exchange(input.bytes, {}), input.memory);
-  // The next inference reads pictures on the device again, with kernels of its own.
+  // Keeps pictures on the device: the next inference reads them again, with kernels of its own.
   std::map<Place, Picture> kept;
   for (auto& [place, picture] : pictures_) {
     if (!picture.on_device) continue;

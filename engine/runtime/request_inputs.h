@@ -1,6 +1,6 @@
-// The inputs of a request. An input, or an image of it, stays set until it is set anew: tensors
-// and frames of the host by their values, which are copied once, memory of the device by what it holds when
-// an inference starts.
+// The inputs of a request. An input, or an image of it, stays set until it is set again. Tensors
+// and frames of the host are copied when they are set; memory of the device is read when an
+// inference starts.
 #pragma once
 
 #include <map>
@@ -20,7 +20,8 @@ class RequestInputs {
  public:
   explicit RequestInputs(RequestWork& work);
 
-  // As the functions of InferRequest and of engine/opencl.h. They throw cl::Error, too.
+  // Implement the functions of InferRequest and engine/opencl.h that set inputs. Throw cl::Error as
+  // well.
   void set_tensor(size_t index, const Tensor& value);
   std::span<std::byte> memory(size_t index);
   void set_buffer(size_t index, const cl::Buffer& buffer, size_t offset, const cl::Event& ready);
@@ -33,22 +34,23 @@ class RequestInputs {
   Placement set_image(size_t index, const cl::Image2D& image, const FrameTransform& transform,
                       size_t image_in_batch);
 
-  // As opencl::explain(), of inputs.
+  // Implements opencl::explain() for inputs.
   std::vector<std::string> explain() const;
 
-  // Before an inference of so many images (0: all): turns planes into pictures. Throws Error{bad_argument}
-  // where an image is not there, so that no inference takes an earlier one instead.
+  // Prepares an inference of `images` images (0: all) and turns planes into pictures. Throws
+  // Error{bad_argument} if an image is missing, so that no inference computes an earlier one
+  // instead.
   void begin(size_t images);
-  // Whether the next inference needs OpenCL's queue, since graphs know memory of the host alone.
+  // Returns whether the next inference needs OpenCL's queue. CUDA graphs read host memory only.
   bool need_queue() const;
-  // Copies the inputs that the next inference does not overwrite into the memory that it uses. The stream
-  // is locked.
+  // Copies the inputs that are not set anew from `before` into the memory that the next inference
+  // uses. Needs the stream locked.
   void take_along(const RequestMemory& before);
   // Gives the device all that the next inference reads. Locks the stream.
   void enqueue();
-  // An inference was broken off: frames that the device has not got are gone.
+  // Forgets an inference that was broken off; frames that the device has not got are lost.
   void abandon();
-  // Hands over what work in flight may still use.
+  // Returns an owner of everything that work in flight may still use.
   std::shared_ptr<void> leave();
 
  private:
@@ -57,7 +59,8 @@ class RequestInputs {
   struct HostInput {
     std::vector<std::byte> bytes;
     bool dirty = false;
-    // Of memory(), as the port states the input; whether it counts.
+    // The memory that memory() returned, in the port's type and shape. `from_memory`: the input was
+    // set by writing there.
     std::shared_ptr<ocl::HostMemory> memory;
     bool from_memory = false;
   };
@@ -65,35 +68,36 @@ class RequestInputs {
   struct DeviceInput {
     cl::Buffer buffer;
     size_t offset = 0;
-    cl::Event ready;  // which the next copy waits for; or none
+    cl::Event ready;  // event that the next copy waits for; may be none
     std::unique_ptr<TensorCopy> copy;
-    bool bound = false;    // else another function has set the input since
-    bool pending = false;  // for the next start(), also where images of the input were set since
+    bool bound = false;    // false: another function has set the input since
+    bool pending = false;  // needed by the next start(), even if images of the input were set since
   };
   // An image of an input, made of a picture in memory of the host or of the device.
   struct Picture {
     DeviceFrame input;
-    // Where it lies on the device; expired: the application has released it.
+    // The memory on the device, of which one kind is set. Expired if the application has released
+    // it.
     std::weak_ptr<ImportedSurface> surface;
     std::array<std::weak_ptr<ImportedMemory>, 3> memories;
     cl::Image2D image;
-    std::shared_ptr<ocl::ExternalMemory> image_copy;  // of `image`, which kernels read
-    bool on_device = false;  // one of these counts, and is read again by each start()
-    bool due = false;        // read by the next start(), where that computes the image
+    std::shared_ptr<ocl::ExternalMemory> image_copy;  // of `image`; kernels read this copy
+    bool on_device = false;  // the picture lies on the device, and each start() reads it again
+    bool due = false;        // the next start() reads it, if that computes the image
   };
-  using Place = LostImages::Place;  // of the network
+  using Place = LostImages::Place;  // of the network's inputs
 
-  size_t network_input(size_t index) const;  // of an index into the model's inputs()
-  size_t tensor_input(size_t index) const;   // the same, of an input that is no plane
+  size_t network_input(size_t index) const;  // converts an index into the model's inputs()
+  size_t tensor_input(size_t index) const;   // the same, for an input that is no plane
   const TensorDesc& stored_input(size_t target) const;
   size_t images_in(size_t target, bool nhwc) const;
-  // Whether the next inference computes the image.
+  // Returns whether the next inference computes the image.
   bool is_wanted(const Place& place, bool nhwc) const;
   bool reads_now(const Place& place, const Picture& picture) const;
   bool is_set_anew(size_t target) const;
   // Forgets earlier values of an input.
   void replace_input(size_t target);
-  // Prepares for an image of an input: others keep what the input was set to before.
+  // Prepares for setting one image of an input: the other images keep the values that they have.
   void keep_other_images(size_t target, size_t images);
   void convert_memory(size_t target);
   bool is_stored_as_given(size_t target) const;
@@ -101,7 +105,7 @@ class RequestInputs {
                         const std::array<int, 3>& offsets, const FrameTransform& transform,
                         size_t image);
   void prepare(DeviceFrame& input);
-  void upload();  // the stream is locked
+  void upload();  // needs the stream locked
   // Copies pending frames and launches their kernels.
   void enqueue_frames();
   // Enqueues the kernels of a picture on the device. Throws Error{bad_argument} where it is gone.
@@ -109,18 +113,18 @@ class RequestInputs {
   void read_memory(Picture& picture);
   void read_again(const Place& place, Picture& picture);
   void set_on_device(const Place& place, Picture& picture);
-  // Enqueues them after `acquired`; returns the event of the last one.
+  // Enqueues the kernels after `acquired`. Returns the event of the last one.
   cl::Event enqueue_kernels(DeviceFrame& input, const cl::Event& acquired);
 
   RequestWork& work_;
   const DeviceNetwork& network_;
   std::vector<HostInput> host_;
-  std::map<size_t, DeviceInput> device_;  // by input of the network
+  std::map<size_t, DeviceInput> device_;  // by index of the network's input
   std::map<Place, Picture> pictures_;
-  LostImages lost_;       // frames of an inference that never began
+  LostImages lost_;       // frames of inferences that did not begin
   PicturePlanes planes_;  // with NV12_TWO_INPUTS
-  size_t images_ = 0;     // of the next inference; 0: all
-  // Whether OpenCL has work for the next inference, from set_surface() and set_memory().
+  size_t images_ = 0;     // of the next inference; 0 means all
+  // True if set_surface() or set_memory() gave OpenCL work for the next inference.
   bool given_to_queue_ = false;
 };
 

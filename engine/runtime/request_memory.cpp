@@ -1,4 +1,5 @@
-// Memory of requests: buffers that the host can map without a copy where it shares the memory.
+// Allocates memory of requests, which the host can map without a copy where it shares memory with
+// the device.
 #include "engine/runtime/request_memory.h"
 
 namespace clinfer {

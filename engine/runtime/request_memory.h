@@ -8,27 +8,29 @@
 
 namespace clinfer {
 
-// Memory::request, all of it. A request has more than one where applications keep results that lie in it.
+// The whole of Memory::request. A request has several of these where applications keep results that
+// lie in one.
 struct RequestMemory {
   RequestMemory(const DeviceNetwork& network, size_t bytes);
-  // Releases the kernels from the last to the first. PoCL searches each among those of its program,
-  // from the newest on: of 50,000, the other order took minutes.
+  // Releases the kernels from the last to the first. PoCL looks for each one among the kernels of
+  // its program, from the newest on; with 50,000 kernels the other order took minutes.
   ~RequestMemory();
 
   DeviceMemory all;
   SubBuffers parts;
-  // Kernels by plan, step and launch; a persistent kernel is with the first of its steps. Kernels
-  // of plans for part of a batch are bound when they are first wanted.
+  // Kernels by plan, step and launch; a persistent kernel is stored at the first of its steps. The
+  // kernels of a plan for part of a batch are bound when first needed.
   std::map<const SizedPlan*, std::vector<std::vector<cl::Kernel>>> kernels;
-  // The launches of the steps up to `end`; null where these have none.
+  // The launches of the steps up to `end`. `graph` is null if these steps have no launches.
   struct Segment {
     size_t end = 0;
     std::unique_ptr<cuda::Graph> graph;
   };
-  // By plan and first step, likewise.
+  // Graphs by plan and first step, made when first needed.
   std::map<const SizedPlan*, std::map<size_t, Segment>> graphs;
-  // Results that the host reads where they lie: mapped until the next inference in this memory. Not
-  // until they are released, which any thread may do at any time: PoCL 3.1 wants one thread at a time.
+  // Results that the host reads in place. They stay mapped until the next inference in this memory:
+  // any thread may release a result at any time, but PoCL 3.1 does not support unmapping by several
+  // threads.
   std::vector<void*> mapped;
 };
 

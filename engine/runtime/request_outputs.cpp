@@ -1,4 +1,4 @@
-// Results of a request, on the host and in memory of the application.
+// Brings results of a request to the host and into memory of the application.
 #include "engine/runtime/request_outputs.h"
 
 #include <algorithm>
@@ -64,7 +64,7 @@ void RequestOutputs::set_image(size_t index, const cl::Image2D& image) {
   const size_t components = components_of(format.image_channel_order);
   const size_t width = image.getImageInfo<CL_IMAGE_WIDTH>(),
                height = image.getImageInfo<CL_IMAGE_HEIGHT>();
-  // Planes of several components, one after the other, are no pixels.
+  // Several planes of components, one after the other, cannot be an image's pixels.
   const bool pixels = components == 1 || (!desc.shape.empty() &&
                                           desc.shape.back() == static_cast<int64_t>(components));
   if (!pixels || !image_holds(format.image_channel_data_type, desc.type) ||
@@ -117,7 +117,7 @@ std::vector<std::string> RequestOutputs::explain() const {
 }
 
 void RequestOutputs::clear() {
-  outputs_.clear();  // the next ones take their memory
+  outputs_.clear();  // frees memory for the next results
   begin_segment();
 }
 
@@ -139,9 +139,10 @@ void RequestOutputs::read_results() {
   }
 }
 
-// A result stays where it is until the next inference, so that a device that shares the host's memory
-// hands it out like that. The operand of a host step is overwritten sooner, and so is an input that is a
-// result, by set_surface(); small results keep little memory where applications hold many.
+// Results stay in place until the next inference, so that a device that shares the host's memory
+// can hand them out without a copy. Copied are operands of host steps and inputs that are results
+// as well, since both may be overwritten sooner, and small results, which would keep a large memory
+// alive while applications hold them.
 void RequestOutputs::read_back(const Edge& edge, bool is_result) {
   if (edge.node->is("Constant") || host_values_.count(key(storage_root(edge)))) return;
   const TensorDesc& desc = edge.node->outputs[edge.port].desc;

@@ -1,5 +1,5 @@
-// The outputs of a request and what else the host reads of an inference: where results go, the memory that
-// they are read to, and the values that steps on the host have computed.
+// The outputs of a request and everything else that the host reads of an inference: where results
+// go, the memory that they are read into, and the values that host steps have computed.
 #pragma once
 
 #include <map>
@@ -16,30 +16,32 @@ class RequestOutputs {
  public:
   explicit RequestOutputs(RequestWork& work) : work_(work), network_(*work.network) {}
 
-  // As the functions of engine/opencl.h, from now on until they are set anew. They throw cl::Error, too.
+  // Implement the functions of engine/opencl.h. Their settings hold until they are changed. Throw
+  // cl::Error as well.
   void set_buffer(size_t index, const cl::Buffer& buffer, size_t offset);
   const cl::Buffer& own_buffer(size_t index);
   void set_image(size_t index, const cl::Image2D& image);
 
-  // As opencl::explain(), of outputs.
+  // Implements opencl::explain() for outputs.
   std::vector<std::string> explain() const;
 
-  // Whether an output goes to memory of the device, which graphs do not know.
+  // Returns whether an output goes to memory of the device, which CUDA graphs do not support.
   bool need_queue() const { return !device_.empty(); }
-  // Lets go of the results of the last inference.
+  // Releases the results of the last inference.
   void clear();
-  // A segment begins, whose end is read back by one of the next two functions. The stream is locked.
+  // Begins a segment. One of the two functions below reads back what it computes. Needs the stream
+  // locked.
   void begin_segment();
   void read_operands(const Node& host_step);
   void read_results();
-  // A tensor on the host, row-major: where it was read to, if it lies there like that.
+  // Returns a tensor on the host, row-major; without a copy if it was read back in that form.
   Tensor value_of(const Edge& edge, ElementType type) const;
-  void set_value(const Edge& edge, Tensor value);  // of a step on the host
+  void set_value(const Edge& edge, Tensor value);  // a result of a host step
   void forget_values() { host_values_.clear(); }
   void collect();
-  // As InferRequest::output().
+  // Implements InferRequest::output().
   const Tensor& at(size_t index) const;
-  // Hands over what work in flight may still use.
+  // Returns an owner of everything that work in flight may still use.
   std::shared_ptr<void> leave();
 
  private:
@@ -47,27 +49,27 @@ class RequestOutputs {
   struct DeviceOutput {
     cl::Buffer buffer;
     size_t offset = 0;
-    cl::Image2D image;  // that gets the buffer's elements, or none
+    cl::Image2D image;  // receives the buffer's elements; may be none
     std::map<const SizedPlan*, std::unique_ptr<TensorCopy>> copies;
   };
-  // A range of device memory that the host reads after a segment: a copy, or where it lies.
+  // A range of device memory that the host reads after a segment, as a copy or in place.
   struct Readback {
     std::map<const PlanRun*, ocl::HostMemoryPool> pools;
-    std::shared_ptr<const void> owner;  // none: not read in this segment
+    std::shared_ptr<const void> owner;  // null: not read in this segment
     const std::byte* data = nullptr;
   };
   static std::pair<const Node*, int> key(const Edge& edge) { return {edge.node, edge.port}; }
 
   void check_redirectable(size_t index) const;
-  TensorDesc given(size_t index) const;  // as applications get it
+  TensorDesc given(size_t index) const;  // as applications see it
   void deliver(size_t index, const Edge& edge);
   void read_back(const Edge& edge, bool is_result);
   bool lies_as_half(const Edge& edge) const;  // in the memory that was read back
 
   RequestWork& work_;
   const DeviceNetwork& network_;
-  std::map<size_t, DeviceOutput> device_;                      // by output
-  std::map<size_t, cl::Buffer> own_;                           // of own_buffer()
+  std::map<size_t, DeviceOutput> device_;                      // by index of the output
+  std::map<size_t, cl::Buffer> own_;                           // that own_buffer() returned
   std::map<std::pair<const Node*, int>, Readback> readbacks_;  // kept between inferences
   std::map<std::pair<const Node*, int>, Tensor> host_values_;  // outputs of host steps
   std::vector<Tensor> outputs_;

@@ -1,4 +1,4 @@
-// The stream and the memory of a request.
+// Makes a request's memory and locks its stream.
 #include "engine/runtime/request_work.h"
 
 #include <algorithm>
@@ -31,7 +31,8 @@ std::unique_lock<std::mutex> RequestWork::take_stream(const PlanRun& of) const {
 std::shared_ptr<RequestMemory> RequestWork::make_memory() const {
   const size_t bytes = std::max<size_t>(network->request_bytes(), 4);
   auto made = std::make_shared<RequestMemory>(*network, bytes);
-  // Inputs that are never set are zero, not whatever the device holds.
+  // Fills the inputs with zeros, so that one that is never set does not hold what was in the memory
+  // before.
   const std::lock_guard lock(stream.mutex);
   stream.queue.enqueueFillBuffer(made->all.buffer, cl_uint{0}, 0, bytes);
   if (network->cuda != nullptr) stream.queue.finish();

@@ -17,21 +17,21 @@ struct RequestWork {
 
   const std::shared_ptr<const DeviceNetwork> network;
   DeviceStream& stream;
-  std::shared_ptr<RequestMemory> memory;  // of the inference that runs now or ran last
-  const SizedPlan* sized;                 // what runs now or ran last
+  std::shared_ptr<RequestMemory> memory;  // of the present or last inference
+  const SizedPlan* sized;                 // the plan of the present or last inference
   QueueRun by_queue;
   std::unique_ptr<GraphRun> by_graph;  // null where the network has no graphs
-  PlanRun* run = &by_queue;            // of the inference that runs now or ran last
+  PlanRun* run = &by_queue;            // of the present or last inference
   bool running = false;
-  bool has_new_kernels = true;  // since the last inference
+  bool has_new_kernels = true;  // true if kernels were made since the last inference
 
   // Throws Error{bad_argument} while an inference is in flight.
   void check_idle() const;
-  // Locks the stream for work of this run, after what the other ones gave it.
+  // Locks the stream for work of this run, which begins after the work of the other kind of run.
   std::unique_lock<std::mutex> take_stream(const PlanRun& of) const;
   std::unique_lock<std::mutex> take_stream() const { return take_stream(*run); }
   std::shared_ptr<RequestMemory> make_memory() const;
-  // Where a tensor of the whole batch's plan lies.
+  // Returns where a tensor of the whole batch's plan lies.
   BoundBuffer buffer_of(const Edge& edge) const;
 };
 

@@ -1,4 +1,4 @@
-// Copies of tensors on the device.
+// Copies tensors on the device.
 #include "engine/runtime/tensor_copy.h"
 
 namespace clinfer {

@@ -1,4 +1,4 @@
-// Frame memory of this context, and frames that lie in it.
+// Checks of frame memory and of the frames that lie in it.
 #include "engine/runtime/frames/frame_memory.h"
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Frames in host memory that the device reads directly.
+// Frames in host memory that the device reads without a copy.
 #pragma once
 
 #include "engine/engine.h"

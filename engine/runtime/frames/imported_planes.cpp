@@ -1,4 +1,4 @@
-// Imported memory of this context, and planes that lie in it.
+// Checks of imported memory and of the planes that lie in it.
 #include "engine/runtime/frames/imported_planes.h"
 
 #include <algorithm>

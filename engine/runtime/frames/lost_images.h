@@ -1,4 +1,5 @@
-// Images of inputs whose frames are gone, so that no inference takes for them whatever the input holds instead.
+// Remembers which images of inputs are lost, so that no inference computes whatever the input holds
+// instead.
 #pragma once
 
 #include <map>
@@ -13,23 +14,25 @@ namespace clinfer {
 
 class LostImages {
  public:
-  using Place = std::pair<size_t, size_t>;  // input, and image of it
+  using Place = std::pair<size_t, size_t>;  // index of the input, number of the image in it
 
-  // nhwc: as FrameTransform::nhwc of the frame.
+  // Notes that an image is lost. `nhwc` is FrameTransform::nhwc of its frame.
   void add(const Place& place, bool nhwc) { all_[place] = nhwc; }
-  // The image, or the whole input, was set anew.
+  // Notes that the image, or the whole input, was set again.
   void found(const Place& place) { all_.erase(place); }
   void found(size_t input) {
     std::erase_if(all_, [&](const auto& image) { return image.first.first == input; });
   }
-  // Whether the first `images` of a batch (0: all of it) have this image. Clips have several frames each.
+  // Returns whether this image is among the first `images` of a batch (0: all of it). An image of a
+  // clip consists of several frames.
   static bool is_wanted(const Place& place, bool nhwc, const std::vector<Port>& inputs,
                         size_t images) {
     const Shape& shape = inputs[place.first].shape;
     const auto of_one = static_cast<size_t>(images_of(shape, nhwc) / shape[0]);
     return images == 0 || place.second < of_one * images;
   }
-  // Throws Error{bad_argument} where an image that is wanted is lost; `why` ends its first sentence.
+  // Throws Error{bad_argument} if an image that the inference needs is lost; `why` completes the
+  // message's first sentence.
   void check(const std::vector<Port>& inputs, size_t images, const char* why) const {
     for (const auto& [place, nhwc] : all_)
       if (is_wanted(place, nhwc, inputs, images))
@@ -42,7 +45,7 @@ class LostImages {
   std::map<Place, bool> all_;
 };
 
-// Why a frame is lost that a request had.
+// The reason for frames that were set for an inference which did not begin.
 inline constexpr const char* kNeverRead =
     " is not there: the inference that it was set for did not begin";
 

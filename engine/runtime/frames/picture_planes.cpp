@@ -1,4 +1,4 @@
-// Pictures as inputs, and as planes.
+// Checks pictures and turns tensors of planes into them.
 #include "engine/runtime/frames/picture_planes.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Pictures as inputs. With NV12_TWO_INPUTS the picture input of a model is two inputs: the planes
-// of a picture of any size.
+// Pictures as inputs. With NV12_TWO_INPUTS the picture input of a model becomes two inputs, Y and
+// UV, for a picture of any size.
 #pragma once
 
 #include <array>
@@ -14,29 +14,31 @@ namespace clinfer {
 void check_image(size_t index, const Port& port, const Frame& frame,
                  const FrameTransform& transform, size_t image);
 
-// The input that the planes replace, and the conversion of the picture.
+// The input that the planes replace, and how the picture is converted.
 struct PictureInput {
   size_t index = 0;  // of the model's inputs
   FrameTransform transform;
   int64_t width = 0, height = 0;
 };
 
-// The one input of rank 4 with 1 or 3 channels. Throws Error{unsupported} where there is none or
-// more than one.
+// Returns the only input of rank 4 with 1 or 3 channels. Throws Error{unsupported} if there is none
+// or more than one.
 PictureInput find_picture(const std::vector<Port>& inputs);
 
-// `inputs` with NAME_Y and NAME_UV in place of the picture.
+// Returns `inputs` with NAME_Y and NAME_UV in place of the picture.
 std::vector<Port> with_planes(const std::vector<Port>& inputs, const PictureInput& picture);
 
-// The planes that a request was given. Of one thread.
+// The planes that a request was given. Not thread-safe.
 class PicturePlanes {
  public:
-  // Plane 0: Y, 1: UV. Throws Error{bad_argument} unless it is `port` but for height and width.
+  // Sets a plane (0: Y, 1: UV). Throws Error{bad_argument} unless `value` matches `port` in all but
+  // height and width.
   void set(size_t plane, const Port& port, const Tensor& value);
-  // True when a plane was set since the last call of frame(): then a picture is to be made of both.
+  // Returns true if a plane was set since the last call of frame(), so that a picture has to be
+  // made of both.
   bool pending() const { return pending_; }
-  // Picture `image` of the batch, in the planes' memory. Throws Error{bad_argument} when one is
-  // missing, or when their sizes do not fit together.
+  // Returns picture `image` of the batch, which refers to the planes' memory. Throws
+  // Error{bad_argument} if a plane is missing or their sizes do not fit together.
   Frame frame(int64_t image);
 
  private:

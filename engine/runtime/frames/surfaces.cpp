@@ -1,4 +1,4 @@
-// Surfaces of this context, and pictures that fit them.
+// Checks of surfaces and of the pictures that lie in them.
 #include "engine/runtime/frames/surfaces.h"
 
 namespace clinfer {

@@ -1,4 +1,4 @@
-// VA-API surfaces as pictures.
+// Pictures in VA-API surfaces.
 #pragma once
 
 #include "engine/engine.h"
@@ -6,10 +6,11 @@
 
 namespace clinfer {
 
-// The surface that the public type refers to. Throws Error{bad_argument} for one of another context.
+// Returns the surface behind the public type. Throws Error{bad_argument} for a surface of another
+// context.
 ocl::Surface& own_surface(const ocl::Context& context, ImportedSurface& surface);
 
-// A use of the surface, acquired if it is one of VA-API. Throws cl::Error.
+// Calls `use` with the surface acquired, if it is one of VA-API. Throws cl::Error.
 void with_acquired(const ocl::Context& context, const cl::CommandQueue& queue,
                    ocl::Surface& surface, const ocl::AcquireRelease::Use& use);
 

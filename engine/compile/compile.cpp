@@ -1,4 +1,4 @@
-// CompiledModel::compile() and begin(): for one device, or for the devices of a list.
+// Implements CompiledModel::compile() and begin(), for one device or a list of devices.
 #include <algorithm>
 #include <mutex>
 
@@ -21,7 +21,8 @@ namespace {
 
 using Kind = DeviceChoice::Kind;
 
-// Measuring takes a device for itself, and the file is written by one at a time.
+// Refuses tuning for a list: measuring needs a device for itself, and one process at a time may
+// write the file.
 void refuse_tuning(const Config& config) {
   const TuningMode mode = config.tuning_mode_in_force();
   if (mode == TuningMode::create || mode == TuningMode::retune || mode == TuningMode::update)
@@ -37,12 +38,12 @@ bool was_cancelled(const CompiledFor& result) {
   } catch (const Error& error) {
     return error.code() == ErrorCode::cancelled;
   } catch (...) {
-    // It failed.
+    // The compilation failed.
   }
   return false;
 }
 
-// All devices compute batches of the same size: the one that the first device's records name.
+// Makes all devices compute batches of the same size, the one that the first device's records name.
 void settle_batch(const Model& model, Config& config, const std::string& first_device) {
   if (config.batch != kAutoBatch) return;
   const auto measured = find_pipeline(model, config, ocl::select_device(first_device).info, 0);
@@ -57,7 +58,7 @@ std::shared_ptr<CompiledModel> compile_list(const std::shared_ptr<const Model>& 
   CompileAll all{model, {}, choice.kind == Kind::automatic, progress, offer};
   for (const std::string& device : choice.devices) {
     all.configs.push_back(config_for(config, device));
-    // One context is on the display; other devices read mapped frames.
+    // Gives the display to the first device only; the others read mapped frames.
     if (choice.kind == Kind::multi || device != choice.devices[0])
       all.configs.back().va_display = {};
   }
@@ -85,9 +86,9 @@ std::shared_ptr<CompiledModel> compile_with(const std::shared_ptr<const Model>& 
     return !is_leaving() && (!stated_progress || stated_progress(now...));
   };
   const Config config = with_fallback(stated);
-  // The first call says where drivers keep what they compile.
+  // Passes the cache's folder, because the first call decides where drivers keep what they compile.
   const ocl::Devices& all = ocl::devices(config.cache_dir.value_or("").c_str());
-  // PoCL is there, but not a folder for its code.
+  // PoCL is installed, but cannot write its cache.
   if (all.usable.empty() && !all.pocl_note.empty() && config.first_tier)
     return compile_for_host(model, config,
                             "the host computes without OpenCL, much slower: " + all.pocl_note);
@@ -107,7 +108,7 @@ std::shared_ptr<CompiledModel> compile_with(const std::shared_ptr<const Model>& 
         compile_for_device(model, config_for(config, config.device), progress, observer, offer);
     for (std::string& warning : choice.warnings) compiled->add_problem(std::move(warning));
     return compiled;
-  } catch (const ocl::PoclCacheFull& error) {  // it had room when PoCL was asked for devices
+  } catch (const ocl::PoclCacheFull& error) {  // the folder had room when PoCL listed its devices
     if (!config.first_tier) throw;
     return compile_for_host(
         model, config,
@@ -156,9 +157,10 @@ class Compilation final : public CompileTask {
     change(progress_);
   }
 
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   CompileProgress progress_;
-  Making task_;  // last, so that it ends first
+  // Declared last, because its destructor must end the thread before the other members go.
+  Making task_;
 };
 
 }  // namespace

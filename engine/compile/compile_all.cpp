@@ -1,4 +1,4 @@
-// A task for each device; what is ready before the wanted device is offered to the application.
+// Compiles on a task for each device, and offers what is ready before the wanted device.
 #include "engine/compile/compile_all.h"
 
 #include <algorithm>
@@ -12,12 +12,13 @@ namespace clinfer {
 
 namespace {
 
-// One run of CompileAll.
+// The state of one CompileAll::run().
 class Run {
  public:
   explicit Run(const CompileAll& what) : what_(what), results_(what.configs.size()) {}
   ~Run() {
-    while (!tasks_.empty()) tasks_.pop_back();  // the first one last: others wait for it
+    // Ends tasks_.front() last, since the others wait for it.
+    while (!tasks_.empty()) tasks_.pop_back();
   }
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
@@ -39,20 +40,21 @@ class Run {
  private:
   using DeviceTask = Task<std::shared_ptr<DeviceModel>>;
 
-  // `task`: the device's own, null for the first device, which is compiled by the calling thread.
+  // Compiles for one device. `task` is the device's own; null for the first device, which the
+  // calling thread compiles.
   void compile(size_t index, DeviceTask* task) {
     CompiledFor& result = results_[index];
     result.device = what_.configs[index].device;
     const bool is_last = index + 1 == results_.size();
     if (!is_last) wait_for_host(task);
     try {
-      // Whichever device is ready before the others may need the host until then: the last one, which
-      // is the one that is wanted least.
+      // The last device, which is wanted least, also offers the first tier: until a device is
+      // ready, the host may serve.
       Offer first;
       if (what_.offer && is_last)
         first = [this, task](std::shared_ptr<CompiledModel> model) {
           offer(std::move(model), results_.size());
-          if (task) task->offer(nullptr);  // others need not wait for the host any more
+          if (task) task->offer(nullptr);  // tells the others not to wait for the host any more
         };
       result.model = compile_for_device(
           what_.model, what_.configs[index],
@@ -66,15 +68,17 @@ class Run {
     if (is_needed_after(index)) offer(result.model, index);
   }
 
-  // Compilers for the other devices would take the processor from the host's first result, which is a
-  // matter of milliseconds: they begin after it is on its way, or it is clear that there is none.
+  // Waits until the first tier is offered, or it is clear that there will be none. Compilers for
+  // the other devices would take processor time from the first tier, which is a matter of
+  // milliseconds.
   void wait_for_host(const DeviceTask* task) {
     const Config& last = what_.configs.back();
     if (!what_.offer || !last.first_tier || last.perf_count) return;
     tasks_.front()->wait_for_offer(task ? task->cancelled() : std::stop_token());
   }
 
-  // Notes that a device has finished compiling. Returns whether its model serves until others are ready.
+  // Notes that a device has finished compiling. Returns whether its model is needed until others
+  // are ready.
   bool is_needed_after(size_t index) {
     const std::lock_guard lock(mutex_);
     ended_[index] = true;
@@ -93,7 +97,7 @@ class Run {
     return !refused_;
   }
 
-  // Hands a model over unless a better one was; smaller ranks are better.
+  // Hands a model over, unless a better one was handed over before; smaller ranks are better.
   void offer(std::shared_ptr<CompiledModel> model, size_t rank) {
     if (!what_.offer || !model) return;
     const std::lock_guard lock(offering_);
@@ -105,11 +109,11 @@ class Run {
   const CompileAll& what_;
   std::vector<CompiledFor> results_;
   std::atomic<bool> enough_{false}, refused_{false};
-  std::mutex mutex_;  // one call of `progress` at a time; guards what follows
+  std::mutex mutex_;  // serialises calls of `progress`; guards the members below
   std::vector<bool> ended_ = std::vector<bool>(results_.size());
-  std::mutex offering_;  // one offer at a time; guards what follows
+  std::mutex offering_;  // serialises offers; guards the members below
   size_t best_offered_ = SIZE_MAX;
-  std::vector<std::unique_ptr<DeviceTask>> tasks_;  // of the last device, then towards the first
+  std::vector<std::unique_ptr<DeviceTask>> tasks_;  // from the last device to the second
 };
 
 }  // namespace

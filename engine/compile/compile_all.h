@@ -12,24 +12,24 @@
 
 namespace clinfer {
 
-// The outcome for one device.
+// The outcome of the compilation for one device.
 struct CompiledFor {
   std::string device;
-  std::shared_ptr<DeviceModel> model;  // null: it failed, or was not needed any more
+  std::shared_ptr<DeviceModel> model;  // null if it failed or was no longer needed
   std::exception_ptr error;
 };
 
 struct CompileAll {
   std::shared_ptr<const Model> model;
-  std::vector<Config> configs;  // one a device, the one that is wanted most first
-  // Whether one model is enough: then the others are given up once the first device is ready, and
-  // without `offer` once any is.
+  std::vector<Config> configs;  // one for each device, the most wanted device first
+  // True if one model suffices. The others are then given up once the first device is ready;
+  // without `offer`, once any device is ready.
   bool one_is_enough = false;
   Progress progress;
-  Offer offer;  // gets the first tier, and models that are ready before those that are wanted more
+  Offer offer;  // receives the first tier, and models that are ready before more wanted ones
 
-  // In the order of `configs`. Throws Error{cancelled} if `progress` says no, and what the first
-  // device failed with if all did.
+  // Returns the outcomes in the order of `configs`. Throws Error{cancelled} if `progress` returns
+  // false, and the first device's error if all devices failed.
   std::vector<CompiledFor> run() const;
 };
 

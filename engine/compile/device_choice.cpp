@@ -1,4 +1,4 @@
-// Device lists as users write them.
+// Parses lists of devices as users write them.
 #include "engine/compile/device_choice.h"
 
 #include <algorithm>
@@ -36,7 +36,8 @@ std::vector<std::string> split_list(const std::string& text, const std::string& 
   return names;
 }
 
-// AUTO without a list: the first GPU, and the first CPU device until it is ready.
+// Returns the devices for AUTO without a list: the first GPU, and the first CPU device, which
+// serves until the GPU is ready.
 std::vector<std::string> best_devices() {
   std::vector<std::string> names;
   for (const bool cpu : {false, true})
@@ -45,16 +46,17 @@ std::vector<std::string> best_devices() {
         names.push_back(device.info.id);
         break;
       }
-  if (names.empty()) names.push_back("GPU");  // is refused with what was looked at
+  if (names.empty()) names.push_back("GPU");  // leads to an error that lists the devices
   return names;
 }
 
-// The full name of what a setting is for; devices that there are not keep theirs.
+// Returns the full name of the device that a setting is for. Unknown devices keep their names.
 std::string full_name(const std::string& name) {
   return name == "GPU" || name == "CPU" ? name + ".0" : name;
 }
 
-// The name here of a device by its name elsewhere (PyTorch's "cuda:0", names in small letters), or "".
+// Translates a device's name from elsewhere, such as PyTorch's "cuda:0" or one in lower case.
+// Returns "" for an unknown name.
 std::string name_here(const std::string& text) {
   std::string name;
   for (const char c : text)

@@ -1,4 +1,4 @@
-// Making a first tier beside a compilation.
+// Makes a first tier on a thread beside a compilation.
 #include "engine/compile/first_tier.h"
 
 #include "engine/host/model.h"
@@ -52,7 +52,7 @@ void FirstTierMaker::begin() {
   try {
     making_ = std::make_unique<Making>([this](const Making& task) { return make(task); });
   } catch (const Error&) {
-    offer_(nullptr);  // without a thread there is no first tier
+    offer_(nullptr);  // no thread, so no first tier
   }
 }
 
@@ -61,7 +61,7 @@ void FirstTierMaker::stop() {
   making_.reset();
 }
 
-// Null where there is none, or nobody wants it any more.
+// Returns null if the host cannot serve this model, or nobody wants the tier any more.
 std::shared_ptr<host::HostModel> FirstTierMaker::make(const Making& task) const {
   std::shared_ptr<host::HostModel> made;
   try {
@@ -91,7 +91,8 @@ std::shared_ptr<void> FirstTierMaker::pause(const std::function<bool()>& go_on) 
   }
   struct Pause {
     std::shared_ptr<host::HostModel> model;
-    std::unique_lock<std::timed_mutex> turn;  // released before the model
+    // Declared after the model, so that it is released before.
+    std::unique_lock<std::timed_mutex> turn;
   };
   auto pause = std::make_shared<Pause>();
   pause->model = model;

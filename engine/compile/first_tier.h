@@ -15,32 +15,33 @@ namespace host {
 class HostModel;
 }
 
-// A first tier that no other tier follows, where no device can be had; `warning` says why.
+// Makes a first tier that no other tier follows, for a system without a usable device; `warning`
+// tells why.
 std::shared_ptr<CompiledModel> compile_for_host(const std::shared_ptr<const Model>& model,
                                                 const Config& config, std::string warning);
 
-// Takes models that compute until the one that was asked for is compiled; null: there will be no first
-// tier. Called on any thread, at one time on one.
+// Receives models that compute until the wanted one is compiled; null means that there will be no
+// first tier. Called on any thread, but one call at a time.
 using Offer = std::function<void(std::shared_ptr<CompiledModel>)>;
 
-// Used by the thread that compiles.
+// Makes the first tier. To be used by the thread that compiles.
 class FirstTierMaker {
  public:
-  // Without an offer nothing is made.
+  // Makes nothing if `offer` is empty.
   FirstTierMaker(std::shared_ptr<const Model> model, const Config& config, Offer offer);
 
-  // Begins to make it, on a thread of its own. The first call counts.
+  // Starts making the tier on a thread of its own. Later calls do nothing.
   void begin();
 
-  // Ends what is under way, which takes milliseconds; nothing is offered any more afterwards.
+  // Stops making it, which takes milliseconds. Nothing is offered afterwards.
   void stop();
 
-  // The first tier, once it is made; else null.
+  // Returns the first tier once it is made; else null.
   std::shared_ptr<const host::HostModel> made() const { return made_so_far(); }
 
-  // While what is returned lives, the first tier computes nothing: for measurements. Waits for the
-  // inference under way. To be released by the calling thread. Throws Error{cancelled} where `go_on`
-  // says no.
+  // Pauses the first tier for measurements until the returned object is released, which the calling
+  // thread has to do. Waits for the inference under way. Throws Error{cancelled} if `go_on` returns
+  // false.
   std::shared_ptr<void> pause(const std::function<bool()>& go_on);
 
  private:

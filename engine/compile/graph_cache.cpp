@@ -1,4 +1,4 @@
-// Whole models in the cache on disk.
+// Stores whole models in the cache on disk.
 #include "engine/compile/graph_cache.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace clinfer {
 
 namespace {
 
-constexpr size_t kAlignment = 64;  // of the pool, from the start of the entry
+constexpr size_t kAlignment = 64;  // of the pool, relative to the start of the entry
 
 template <typename Stream, typename Ports>
 void transfer_ports(Stream& stream, Ports& ports) {
@@ -25,8 +25,8 @@ void transfer_ports(Stream& stream, Ports& ports) {
   });
 }
 
-// Everything that a pass may read of its context. Members are named one by one, so that one more of
-// them does not compile until it is part of the key.
+// Describes everything that a pass may read of its context. All members are named, so that a new
+// member does not compile until it is part of the key.
 std::string text_of(const PassContext& context) {
   const auto& [traits, activations, unroll_loops, loops_on_device, is_body, expose_layers, integers,
                half_outputs, bf16_products] = context;
@@ -135,7 +135,8 @@ std::optional<PassedGraph> GraphCache::load(const PassContext& context, int64_t 
 
 void GraphCache::store(const PassContext& context, int64_t batch, const PassedGraph& passed) const {
   const std::vector<unsigned char> bytes = entry_bytes(passed, known_);
-  if (bytes.size() > most_bytes_ / 4) {  // it would push out the programs of other models
+  // A larger entry would push out the programs of other models.
+  if (bytes.size() > most_bytes_ / 4) {
     log(LogArea::graph, LogLevel::info, [&] {
       return model_->path() + ": the compiled graph takes " + std::to_string(bytes.size()) +
              " bytes, too many for the cache";

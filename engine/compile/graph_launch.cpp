@@ -1,4 +1,4 @@
-// Kernels of OpenCL, launched as graphs of CUDA.
+// Launches OpenCL's kernels as graphs of CUDA.
 #include "engine/compile/graph_launch.h"
 
 #include <algorithm>
@@ -16,7 +16,8 @@ namespace clinfer {
 
 namespace {
 
-constexpr size_t kSumItems = size_t{1} << 16, kSumGroup = 256;  // of the kernel that computes sums
+// Launch of the kernel that computes sums.
+constexpr size_t kSumItems = size_t{1} << 16, kSumGroup = 256;
 
 KernelSpec spec_of_sums(size_t words) {
   KernelSpec spec;
@@ -30,7 +31,7 @@ KernelSpec spec_of_sums(size_t words) {
   return spec;
 }
 
-// Computes sums of memories on the device: to read the memories takes up to a second.
+// Computes sums of memories on the device, because reading the memories takes up to a second.
 class Sums {
  public:
   explicit Sums(const DeviceNetwork& network)
@@ -53,7 +54,8 @@ class Sums {
   const cl::Buffer sums_;
 };
 
-// Writes noise where the inputs lie, the same for each image: a large batch takes no longer than a small one.
+// Writes noise where the inputs lie, the same for each image, so that a large batch takes no longer
+// than a small one.
 void write_noise(const DeviceNetwork& network, const cl::CommandQueue& queue,
                  const cl::Buffer& memory) {
   constexpr int64_t kMostElements = 1 << 16;
@@ -67,7 +69,7 @@ void write_noise(const DeviceNetwork& network, const cl::CommandQueue& queue,
     port.type = host_type(stored.type);
     const auto elements =
         std::min<int64_t>(kMostElements, static_cast<int64_t>(region.bytes / size));
-    // The rank tells pictures from other inputs.
+    // The rank distinguishes pictures from other inputs.
     std::fill(port.shape.begin(), port.shape.end(), 1);
     if (port.shape.empty()) port.shape = {1};
     port.shape.back() = elements;
@@ -105,7 +107,7 @@ std::shared_ptr<const cuda::Device> open_cuda(const ocl::Device& device) {
 
 void load_graph_kernels(DeviceNetwork& network, unsigned threads) {
   std::vector<std::pair<std::string, std::string>>
-      binaries;  // by name; drivers may give them one by one
+      binaries;  // kernels' names, and the binaries of their programs
   const auto add = [&](const SizedPlan& sized) {
     if (const std::string why = reject_graph(sized); !why.empty())
       throw cuda::Failure(ErrorCode::unsupported, why);
@@ -134,7 +136,7 @@ void check_graphs(const std::shared_ptr<const DeviceNetwork>& network,
   std::vector<size_t> sizes{0};
   for (const auto& [images, sized] : network->partial) sizes.push_back(images);
   for (const size_t images : sizes) {
-    // The state after an inference, of memory that holds nothing of another one before it.
+    // The state after an inference whose memory held nothing of earlier inferences.
     struct State {
       std::vector<cl_uint> sums;
       std::vector<Tensor> results;

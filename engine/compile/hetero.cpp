@@ -1,4 +1,4 @@
-// From a graph to its parts, compiled.
+// Splits a graph into parts and compiles them.
 #include "engine/compile/hetero.h"
 
 #include <algorithm>
@@ -22,7 +22,8 @@ namespace clinfer {
 
 namespace {
 
-// The layer alone, fed by Parameters: what it becomes on a device shows whether that has kernels.
+// Returns a graph of this layer alone, fed by Parameters. Compiling it shows whether a device has
+// kernels for the layer.
 std::unique_ptr<Graph> alone(const Node& node) {
   auto graph = std::make_unique<Graph>();
   Insertion insertion(*graph, nullptr, node.name);
@@ -74,7 +75,7 @@ Affinities find_affinities(const Graph& graph, const std::vector<PassContext>& c
   });
 }
 
-// Models of the parts, several at a time.
+// Compiles the models of the parts, several at a time.
 std::vector<std::shared_ptr<CompiledModel>> compile_parts(const Model& model, const Config& config,
                                                           const std::vector<std::string>& devices,
                                                           Partition& partition,
@@ -90,10 +91,10 @@ std::vector<std::shared_ptr<CompiledModel>> compile_parts(const Model& model, co
   parallel_for(compiled.size(), static_cast<unsigned>(devices.size()), [&](size_t p) {
     Subgraph& part = partition.parts[p];
     Config mine = config_for(config, devices[part.device]);
-    mine.batch = 0;  // the graph has it
+    mine.batch = 0;  // the graph already has the batch size
     mine.partial_batches = false;
     mine.va_display = {};
-    // Tensors from part to part stay as they are stored.
+    // Tensors between parts keep the type in which they are stored.
     if (!with_outputs.contains(p)) mine.half_outputs = true;
     compiled[p] = compile_model(std::make_shared<ReadModel>(model, std::move(part.graph)), mine,
                                 one_at_a_time);

@@ -1,4 +1,4 @@
-// HETERO: compiles parts of a network for several devices.
+// Compiles parts of a network for several devices (HETERO).
 #pragma once
 
 #include <memory>
@@ -10,8 +10,9 @@
 
 namespace clinfer {
 
-// The device of each layer by affinity, a part for each stretch of layers on one device, and a model
-// of them. A network that is on one device as a whole is compiled for that, as if it were named.
+// Assigns each layer to a device by affinity, makes a part of each run of layers on one device, and
+// returns a model of the parts. A network that fits on one device as a whole is compiled for that
+// device alone.
 std::shared_ptr<CompiledModel> compile_hetero(const std::shared_ptr<const Model>& model,
                                               const Config& config, DeviceChoice choice,
                                               const Progress& progress, const Offer& offer);

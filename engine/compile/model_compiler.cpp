@@ -1,4 +1,4 @@
-// Compilation of a model for a device.
+// Compiles a model for a device.
 #include "engine/compile/model_compiler.h"
 
 #include <algorithm>
@@ -24,12 +24,12 @@ namespace clinfer {
 
 namespace {
 
-// A device of 100 GFLOP/s, a CPU of a few cores, takes ten seconds for so many multiply-adds.
+// Multiply-adds that take ten seconds on a device of 100 GFLOP/s, such as a CPU with a few cores.
 constexpr double kAbsurdWork = 5e11;
 
 const std::string kNoGraphs = "kernels are launched one by one, by OpenCL: ";
 
-// MODEL_03_pass.dot: several models may be drawn into one folder.
+// Writes MODEL_03_pass.dot; the model's name allows several models in one folder.
 void write_dump(const Model& model, const std::string& directory, size_t index,
                 const std::string& name, const std::string& dot) {
   make_folders(directory);
@@ -98,7 +98,8 @@ std::shared_ptr<DeviceModel> ModelCompiler::compile(const Progress& progress,
                     std::to_string(Config::kMostStreams)};
   open_device();
   open_cache();
-  const auto compilers = ocl::CompilerPool::of(*network_->context);  // one for all built here
+  // Shared by all programs built here.
+  const auto compilers = ocl::CompilerPool::of(*network_->context);
   if (config_.batch == kAutoBatch) {
     const auto measured = find_pipeline(*model_, config_, network_->context->device.info, 0);
     config_.batch = measured ? measured->batch : 0;
@@ -115,7 +116,7 @@ std::shared_ptr<DeviceModel> ModelCompiler::compile(const Progress& progress,
     if (!why.empty() && config_.launch == Config::Launch::graph)
       report_.warnings.push_back(kNoGraphs + why);
   }
-  // Nothing else computes during measurements.
+  // The first tier would disturb measurements, so it is not used then.
   if (!tuning.measures() && !config_.perf_count) first_tier_ = options_.first_tier;
   HostWeights weights = build_tuned(tuning, progress, observer);
   report_.tuning = tuning.finish(network_->plan());
@@ -142,7 +143,8 @@ std::shared_ptr<DeviceModel> ModelCompiler::compile(const Progress& progress,
   }
   warm_up(progress);
   if (!cores_share_launches()) {
-    // The driver computes the work-groups of a launch one after the other.
+    // The driver runs the work-groups of a launch one after the other, so a persistent kernel would
+    // use a single core.
     network_->traits.grid_barrier = GridBarrier::none;
     build_single_launches(progress);
     warm_up(progress);
@@ -168,7 +170,7 @@ std::vector<ProblemRecord> ModelCompiler::find_records() {
   return plan_kernels().records(network_->plan());
 }
 
-// Makes the plan with the kernels that files and shipped records name.
+// Makes the plan with the kernels that tuning files and shipped records name.
 Tuning ModelCompiler::plan_kernels() {
   std::unique_ptr<Graph> graph = make_graph();
   use_measured_pipeline();
@@ -180,10 +182,10 @@ Tuning ModelCompiler::plan_kernels() {
   return tuning;
 }
 
-// Builds the network with the best kernels, which it measures if the tuning mode asks for that.
+// Builds the network with the best kernels, and measures them if the tuning mode asks for that.
 HostWeights ModelCompiler::build_tuned(Tuning& tuning, const Progress& progress,
                                        const TuningObserver& observer) {
-  // Measuring and exposing layers both need each step launched by itself.
+  // Measuring and exposing layers both need a launch for each step.
   const bool persistent =
       network_->traits.grid_barrier != GridBarrier::none && !options_.expose_layers;
   const DeviceNetwork* other =
@@ -191,7 +193,8 @@ HostWeights ModelCompiler::build_tuned(Tuning& tuning, const Progress& progress,
   HostWeights weights = build_for_device(progress, persistent && !tuning.measures(), other);
   if (!tuning.measures()) return weights;
   std::vector<bool> parts(network_->plan().steps.size());
-  // A single core computes a launch as it does a part, and some candidates only as a launch.
+  // With a single core, a launch takes as long as a part of a persistent kernel, and some
+  // candidates run only as launches.
   if (persistent && network_->traits.grid_barrier != GridBarrier::single) parts = find_parts(other);
   const bool changed = tuning.measure({network_, parts}, observer);
   network_->share.reset();
@@ -214,7 +217,7 @@ void ModelCompiler::warn_of_host_loops() {
           step.node->attributes.get_string(kOnHost, "the device has no kernel"));
 }
 
-// Says warnings that concern the whole process once, not again for the next model.
+// Writes a warning that concerns the whole process only once, not for each model.
 void ModelCompiler::warn_once(const std::string& warning) {
   static std::mutex mutex;
   static auto& said = *new std::set<std::string>;  // never destroyed
@@ -232,7 +235,7 @@ void ModelCompiler::open_device() {
       ocl::applicable_hints({config_.priority, config_.throttle}, device.info.name,
                             device.device.getInfo<CL_DEVICE_EXTENSIONS>(), report_.warnings);
   if (options_.queue() != nullptr) {
-    network_->hints = {};  // those of its maker
+    network_->hints = {};  // the application chose them when it made its queue
     network_->exclusive = std::make_shared<const ocl::ExclusiveQueue>(
         ocl::ExclusiveQueue{options_.context, options_.queue, network_->hints});
     if (config_.streams > 1)
@@ -267,8 +270,9 @@ void ModelCompiler::open_device() {
   open_graphs();
 }
 
-// Where inferences are launched as graphs, memory is CUDA's from the beginning, and no launches need to be
-// saved by persistent kernels. Measurements, looks at single steps and shared queues need OpenCL's launches.
+// Uses CUDA's memory from the beginning if inferences run as graphs; persistent kernels, which save
+// launches, are then not needed. Measurements, observers of single steps and shared queues need
+// OpenCL's launches.
 void ModelCompiler::open_graphs() {
   barrier_ = network_->traits.grid_barrier;
   if (config_.launch == Config::Launch::queue || network_->shares_host_memory()) return;
@@ -288,7 +292,7 @@ void ModelCompiler::open_graphs() {
       ought_to_work = graphs_ought_to_work(failure);
       if (ought_to_work) warn_once(kNoGraphs + why);
     }
-  // Of other vendors' devices, which never have graphs, nothing needs to be said.
+  // Other vendors' devices never have graphs, so nothing is reported for them.
   if (config_.launch == Config::Launch::graph || ought_to_work ||
       network_->traits.vendor == Vendor::nvidia)
     leave_graphs(why);
@@ -306,7 +310,8 @@ void ModelCompiler::launch_by_queue(const cuda::Failure& failure) {
   config_.launch = Config::Launch::queue;
 }
 
-// Whether a failure is worth a warning: not where a driver or a kernel has no graphs, unless these are wanted.
+// Returns whether a failure is worth a warning. It is not if a driver or a kernel supports no
+// graphs, unless the user asked for them.
 bool ModelCompiler::graphs_ought_to_work(const cuda::Failure& failure) const {
   return config_.launch == Config::Launch::graph || failure.code() != ErrorCode::unsupported;
 }
@@ -325,7 +330,7 @@ void ModelCompiler::open_cache() {
         "name one (cache-dir, CACHE_DIR)");
 }
 
-// Makes the graph that kernels will compute; sets the inputs and outputs.
+// Makes the graph that kernels will compute, and sets inputs and outputs.
 std::unique_ptr<Graph> ModelCompiler::make_graph() {
   const Graph& model = model_->graph();
   const bool half = half_activations(config_, model,
@@ -352,7 +357,8 @@ std::unique_ptr<Graph> ModelCompiler::make_graph() {
   return std::move(passed.graph);
 }
 
-// The graph of this batch (0: the model's own) after all passes, from the cache where it has it.
+// Returns the graph of this batch (0: the model's own) after all passes, from the cache if it is
+// there.
 PassedGraph ModelCompiler::pass_graph(int64_t batch, bool expose_layers,
                                       const std::string& dumps_dir) const {
   PassContext context{network_->traits,
@@ -362,7 +368,7 @@ PassedGraph ModelCompiler::pass_graph(int64_t batch, bool expose_layers,
   context.half_outputs = config_.half_outputs;
   context.bf16_products = report_.precision == Precision::bf16;
   context.integers = config_.quantized_in_integers;
-  // Drawings and comparisons of layers need the passes to run.
+  // Drawing and comparing layers need the passes to run.
   const bool cached = graphs_ && !expose_layers && dumps_dir.empty();
   if (cached)
     if (auto known = graphs_->load(context, batch)) return std::move(*known);
@@ -380,7 +386,8 @@ PassedGraph ModelCompiler::pass_graph(int64_t batch, bool expose_layers,
   return passed;
 }
 
-// Streams on AUTO: what `clinfer tune --pipeline` found best for this batch.
+// Sets the number of streams, if it is on AUTO, to the best one that `clinfer tune --pipeline`
+// found for this batch.
 void ModelCompiler::use_measured_pipeline() {
   if (config_.streams != 0) return;
   const unsigned batch = network_->inputs.empty() || network_->inputs[0].shape.empty()
@@ -393,12 +400,13 @@ void ModelCompiler::use_measured_pipeline() {
   }
 }
 
-// A stream computes its steps in one launch: PoCL takes 2 to 5 microseconds for each on one core, and several times
-// that on several, which take the work from each other here. Where streams are on AUTO and cores are few, each core gets
-// a stream. A larger batch has plans for parts of it, which are launched step by step.
+// Lets each stream compute its steps in one launch: PoCL takes 2 to 5 microseconds for each launch
+// on one core, and several times that on several cores. If streams are on AUTO and there are few
+// cores, each core gets a stream. A larger batch is split into plans for parts of it, whose steps
+// are launched one by one.
 void ModelCompiler::use_single_launches(int64_t batch) {
   constexpr unsigned kMostStreams = 4;
-  constexpr unsigned kMostCores = 8;  // of a stream: more of them were not measured
+  constexpr unsigned kMostCores = 8;  // limit of cores for a stream; more were not measured
   const DeviceTraits& traits = network_->traits;
   const unsigned cores = network_->context->device.info.compute_units;
   if (config_.persistent != Config::Persistent::automatic || config_.perf_count) return;
@@ -411,7 +419,7 @@ void ModelCompiler::use_single_launches(int64_t batch) {
     network_->traits.grid_barrier = GridBarrier::single;
 }
 
-// Finds the layer that computes most, and warns where one inference is absurdly much work.
+// Finds the layer with the most work, and warns if one inference takes absurdly long.
 void ModelCompiler::add_up_work() {
   double all = 0, most = 0;
   for (const Step& step : network_->whole.plan.steps) {
@@ -431,15 +439,15 @@ void ModelCompiler::add_up_work() {
   report_.warnings.push_back(text + ("; its largest layer is " + network_->largest_layer));
 }
 
-// One inference, so that what drivers compile or allocate at the first launch does not delay the
-// first frame.
+// Runs one inference, so that the first frame does not wait for what drivers compile or allocate at
+// the first launch.
 void ModelCompiler::warm_up(const Progress& progress) {
   DeviceRequest warm(network_, network_->stream(0));
   warm.start(0);
   wait_for(warm, progress);
 }
 
-// Waits for an inference that was started, and asks every now and then whether it is still wanted.
+// Waits for an inference that was started, and asks periodically whether it is still wanted.
 void ModelCompiler::wait_for(InferRequest& request, const Progress& progress) const {
   constexpr auto kAskAgain = std::chrono::milliseconds(50);
   while (!request.wait(kAskAgain))
@@ -447,8 +455,8 @@ void ModelCompiler::wait_for(InferRequest& request, const Progress& progress) co
       throw Error(ErrorCode::cancelled, "the first inference was cancelled");
 }
 
-// Frames that the first tier was given will be the device's: their kernel is built before it takes
-// over, so that the first one of them does not wait for a compiler.
+// Builds the kernel for frames that the first tier has taken so far, so that the device's first
+// frame of that kind does not wait for a compiler.
 void ModelCompiler::build_preprocess_of_first_tier() {
   const auto first = first_tier_->made();
   const auto seen = first ? first->last_frame() : std::nullopt;
@@ -457,12 +465,12 @@ void ModelCompiler::build_preprocess_of_first_tier() {
   request.set_frame(seen->input, seen->frame, seen->transform, 0, nullptr);
 }
 
-// The model with its untuned kernels, to compare with. nullptr, and a warning, if the device has no
-// room for both.
+// Compiles the model with its untuned kernels for comparison. Returns nullptr and warns if the
+// device has no room for both.
 std::shared_ptr<DeviceModel> ModelCompiler::make_untuned(const Progress& progress) {
   Config config = config_;
   config.tuning_mode = TuningMode::disabled;
-  config.launch = Config::Launch::queue;  // as the network that is measured
+  config.launch = Config::Launch::queue;  // the measured network runs this way, too
   config.tuning_db = config.partial_batches = false;
   config.graph_dumps_dir = config.sources_dumps_dir = "";
   config.dump_kernels = false;
@@ -478,8 +486,8 @@ std::shared_ptr<DeviceModel> ModelCompiler::make_untuned(const Progress& progres
   }
 }
 
-// Weights, programs and streams of the whole plan. Without `persistent`, each step has launches of
-// its own. `compared_with`: as InternalOptions says.
+// Creates weights, programs and streams of the whole plan. Without `persistent`, each step has
+// launches of its own. InternalOptions describes `compared_with`.
 HostWeights ModelCompiler::build_for_device(const Progress& progress, bool persistent,
                                             const DeviceNetwork* compared_with) {
   HostWeights weights;
@@ -491,7 +499,7 @@ HostWeights ModelCompiler::build_for_device(const Progress& progress, bool persi
   try {
     build(network_->whole, progress);
   } catch (const Error& error) {
-    // A compiler that takes the kernels one by one does not have to take all of them in one.
+    // Some compilers accept all kernels one by one, but fail for a program of all of them.
     if (network_->whole.persistent.empty() || error.code() != ErrorCode::device_failed) throw;
     build_single_launches(progress);
     report_.warnings.push_back(std::string("no persistent kernel: ") + error.what());
@@ -508,15 +516,15 @@ HostWeights ModelCompiler::build_for_device(const Progress& progress, bool persi
   return weights;
 }
 
-// Instead of persistent kernels; weights stay where they are.
+// Builds single launches in place of persistent kernels; weights stay unchanged.
 void ModelCompiler::build_single_launches(const Progress& progress) {
   network_->whole.persistent.clear();
   network_->share.reset();
   build(network_->whole, progress);
 }
 
-// Where several work-groups take the work of a persistent kernel from each other: whether they do. After the first
-// inference, which says whether the device answers at all.
+// Returns whether several work-groups share the work of a persistent kernel. Call it after the
+// first inference, which shows whether the device answers at all.
 bool ModelCompiler::cores_share_launches() const {
   const SizedPlan& whole = network_->whole;
   const unsigned groups = network_->persistent_groups();
@@ -534,7 +542,7 @@ bool ModelCompiler::cores_share_launches() const {
 
 namespace {
 
-// A launch that is cut: its first part, and one with an offset.
+// Tries the first part of a launch that is cut, and a part with an offset.
 void try_parts(ocl::Instantiation& instantiation, const KernelSpec& spec, const Cut& cut) {
   instantiation.launches.clear();
   for (const size_t first : {size_t{0}, size_t{1}}) {
@@ -545,8 +553,8 @@ void try_parts(ocl::Instantiation& instantiation, const KernelSpec& spec, const 
 
 }  // namespace
 
-// Checks the arguments and sizes of users' kernels: drivers refuse wrong ones at each launch, by a
-// number.
+// Checks the arguments and sizes of users' kernels, because drivers report errors only at each
+// launch, and only by a number.
 void ModelCompiler::check_own_kernels(const SizedPlan& sized) const {
   for (size_t s = 0; s < sized.plan.steps.size(); ++s)
     for (size_t l = 0; l < sized.plan.steps[s].kernels.launches.size(); ++l) {
@@ -579,7 +587,7 @@ void ModelCompiler::check_own_kernels(const SizedPlan& sized) const {
 void ModelCompiler::build(SizedPlan& sized, const Progress& progress) {
   std::vector<ocl::Instantiation> wanted;
   sized.kernel_names.clear();
-  size_t own = 0;  // the next step with launches of its own
+  size_t own = 0;  // next step with launches of its own
   for (size_t s = 0; s < sized.plan.steps.size(); ++s) {
     if (const PersistentSteps* steps = sized.persistent_at(s)) {
       wanted.push_back(steps->kernel.program);
@@ -610,7 +618,7 @@ void ModelCompiler::build(SizedPlan& sized, const Progress& progress) {
   check_own_kernels(sized);
 }
 
-// Makes persistent kernels of the steps that gain by it, if enough of the device is left for them.
+// Makes persistent kernels of the steps that gain by it, if enough of the device is free for them.
 void ModelCompiler::use_persistent_kernels(const DeviceNetwork* compared_with) {
   SizedPlan& whole = network_->whole;
   whole.persistent =
@@ -628,8 +636,8 @@ void ModelCompiler::use_persistent_kernels(const DeviceNetwork* compared_with) {
   if (network_->share->groups() == 0) whole.persistent.clear();
 }
 
-// Finds the steps that would be parts of persistent kernels, and takes the share of the device that
-// these need.
+// Finds the steps to put into persistent kernels, and reserves the share of the device that these
+// need.
 std::vector<bool> ModelCompiler::find_parts(const DeviceNetwork* compared_with) {
   std::vector<bool> parts(network_->plan().steps.size());
   use_persistent_kernels(compared_with);

@@ -15,45 +15,46 @@ namespace clinfer {
 class Tuning;
 struct ProblemRecord;
 
-// Options of compilations that the engine does for itself (layer comparison, A/B timing).
+// Options of compilations that the engine starts for its own purposes (layer comparison, A/B
+// timing).
 struct InternalOptions {
-  // All layers' values follow the outputs, in the order of plan().graph->results.
+  // Appends the values of all layers to the outputs, in the order of plan().graph->results.
   bool expose_layers = false;
-  bool one_stream = false;  // streams on AUTO are not measured
-  // A model that never runs at the same time as this one, to compare them: both get the same share
-  // of the device for persistent kernels. Or nullptr.
+  bool one_stream = false;  // skips measuring the number of streams on AUTO
+  // A model that this one is compared with and never runs beside it: both get the same share of the
+  // device for persistent kernels. May be nullptr.
   const DeviceModel* compared_with = nullptr;
-  FirstTierMaker* first_tier = nullptr;  // begun when programs have to be compiled; or null
-  // The application's context and its one queue, or none: used instead of new ones.
+  FirstTierMaker* first_tier = nullptr;  // starts when programs have to be compiled; may be null
+  // The application's context and its queue, used instead of new ones. May be null.
   std::shared_ptr<const ocl::Context> context{};
   cl::CommandQueue queue{};
 };
 
-// As CompiledModel::compile(), for one device; `offer` gets the first tier.
+// Compiles for one device as CompiledModel::compile() does; `offer` receives the first tier.
 std::shared_ptr<DeviceModel> compile_for_device(std::shared_ptr<const Model> model,
                                                 const Config& config, const Progress& progress,
                                                 const TuningObserver& observer, const Offer& offer);
-// With the engine's own options, and without a first tier unless they have one.
+// Compiles with the engine's own options. Makes a first tier only if these name a maker.
 std::shared_ptr<DeviceModel> compile_model(std::shared_ptr<const Model> model, const Config& config,
                                            const Progress& progress = {},
                                            const TuningObserver& observer = {},
                                            const InternalOptions& options = {});
 
-// Which record each tuning problem of the model has on the device, in the order of execution; no
-// kernel is compiled. Throws as compile_model() does.
+// Returns the record that applies to each tuning problem of the model on the device, in the order
+// of execution. Compiles no kernel. Throws as compile_model() does.
 std::vector<ProblemRecord> find_records(std::shared_ptr<const Model> model, const Config& config);
 
-// One compilation. Used once, by one thread.
+// Compiles one model. To be used once, by one thread.
 class ModelCompiler {
  public:
   ModelCompiler(std::shared_ptr<const Model> model, const Config& config,
                 const InternalOptions& options);
-  // Instead of graphs, which failed: the device gets its work from OpenCL's queue.
+  // Makes the device get its work from OpenCL's queue, after graphs failed for the reason `why`.
   void launch_by_queue(const cuda::Failure& failure);
-  // The finished model. Throws Error, cl::Error and std::bad_alloc; cuda::Failure where graphs failed, with
-  // which a compilation anew may do without.
+  // Returns the finished model. Throws Error, cl::Error and std::bad_alloc, and cuda::Failure if
+  // graphs failed; a new compilation may then do without them.
   std::shared_ptr<DeviceModel> compile(const Progress& progress, const TuningObserver& observer);
-  // As find_records() above, instead of compile().
+  // Does what the function find_records() above does, instead of compile().
   std::vector<ProblemRecord> find_records();
 
  private:
@@ -91,9 +92,9 @@ class ModelCompiler {
   Config config_;
   const InternalOptions options_;
   const std::shared_ptr<DeviceNetwork> network_;
-  FirstTierMaker* first_tier_ = nullptr;     // null where there is to be none
+  FirstTierMaker* first_tier_ = nullptr;     // null if no first tier is wanted
   std::optional<GraphCache> graphs_;         // none without a cache
-  GridBarrier barrier_ = GridBarrier::none;  // of the device, which graphs do without
+  GridBarrier barrier_ = GridBarrier::none;  // of the device; graphs need none
   CompileReport report_;
 };
 

@@ -1,4 +1,4 @@
-// Models in a context of the application, and their requests' use of its memory.
+// Compiles models in a context of the application, and lets their requests use its memory objects.
 #include "engine/opencl.h"
 
 #include <algorithm>
@@ -22,7 +22,8 @@ DeviceModel& own(CompiledModel& model, SourcePlace place = SourcePlace::here()) 
   throw Error(ErrorCode::unsupported, "the model is not of one OpenCL device", place);
 }
 
-// Calls a function of handles; `doing` is for the message of an OpenCL error.
+// Calls a function that takes OpenCL handles; `doing` describes it in the message of an OpenCL
+// error.
 template <typename Function>
 auto guarded(const char* doing, const Function& function) {
   const DefaultFloats floats;
@@ -77,8 +78,8 @@ std::shared_ptr<CompiledModel> compile(std::shared_ptr<const Model> model, const
   InternalOptions options;
   guarded("sharing an OpenCL context", [&] {
     const cl::Context context(shared.context, true);
-    // The devices are looked for first, as compile_model() does: the first call decides where
-    // drivers keep their own cache.
+    // Looks for devices first, as compile_model() does, because the first call decides where
+    // drivers keep their own caches.
     ocl::devices(config.cache_dir.value_or("").c_str());
     const ocl::Device& device = device_in(context, shared.device);
     if (shared.queue != nullptr) {

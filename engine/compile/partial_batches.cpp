@@ -1,4 +1,4 @@
-// Plans for parts of a batch: half of it, a quarter and so on down to one image.
+// Makes plans for parts of a batch: half of it, a quarter, and so on down to one image.
 #include <algorithm>
 #include <set>
 
@@ -10,7 +10,7 @@ namespace clinfer {
 
 namespace {
 
-// Returns whether the data of some images lie as those of the whole batch do, with all images.
+// Returns whether the data of `some` images lie where the same images lie in the whole batch.
 bool lie_alike(const TensorDesc& some, const TensorDesc& all) {
   bool alike =
       some.type == all.type && some.offset == all.offset && some.shape.size() == all.shape.size();
@@ -20,8 +20,9 @@ bool lie_alike(const TensorDesc& some, const TensorDesc& all) {
   return alike;
 }
 
-// Returns whether the operations differ in the number of images alone. A family that can compute
-// the whole batch can compute some of it then; it may refuse to since another is faster for so few.
+// Returns whether the operations differ in nothing but the number of images. A family that computes
+// the whole batch can then compute some images too, but may refuse to because another family is
+// faster for so few.
 bool differ_in_images(const OpDesc& some, const OpDesc& all) {
   return std::equal(some.inputs.begin(), some.inputs.end(), all.inputs.begin(), all.inputs.end(),
                     lie_alike) &&
@@ -31,7 +32,7 @@ bool differ_in_images(const OpDesc& some, const OpDesc& all) {
 
 }  // namespace
 
-// Half the batch, a quarter, ..., one image.
+// Plans half the batch, a quarter, and so on down to one image.
 void ModelCompiler::add_partial_batches(HostWeights& weights, const Progress& progress) {
   std::vector<int64_t> sizes;
   for (int64_t images = 1; images < batch_of(*network_->whole.plan.graph); images *= 2)
@@ -46,7 +47,7 @@ void ModelCompiler::add_partial_batches(HostWeights& weights, const Progress& pr
     SizedPlan& sized = network_->partial.emplace(sizes[i], std::move(*plans[i])).first->second;
     build(sized, progress);
     collect_weights(sized, weights, config_.max_num_threads);
-    // The device has the weights; the host keeps only those that its own steps read.
+    // The weights are on the device already; the host keeps only those that its own steps read.
     std::set<const Node*> needed;
     for (const Step& step : sized.plan.steps)
       if (step.on_host)
@@ -61,17 +62,18 @@ void ModelCompiler::add_partial_batches(HostWeights& weights, const Progress& pr
   network_->make_streams(network_->stream_count());
 }
 
-// Nothing where an image would not lie where a whole batch has it, or a layer needs another family.
+// Returns nothing if an image would not lie where a whole batch has it, or if a layer needs another
+// family.
 std::optional<SizedPlan> ModelCompiler::plan_partial_batch(int64_t images) const try {
-  // The kernels of the whole batch, where they can: they are built, and an image gets the same bits.
-  // A copy has the name of what it copies.
+  // Takes the kernels of the whole batch where possible: they are compiled already, and an image
+  // gets the same bits. A copy step has the name of what it copies.
   std::map<std::pair<std::string, std::string>, const Step*> steps;
   for (const Step& step : network_->whole.plan.steps)
     steps[{step.desc.name, step.desc.type}] = &step;
   const KernelChooser choose = [&](const OpDesc& desc,
                                    std::span<const KernelFamily* const> families) {
     const auto found = steps.find({desc.name, desc.type});
-    if (found == steps.end())  // moves data that a whole batch has in place
+    if (found == steps.end())  // a copy that the whole batch does not need
       return KernelChoice{families.front(), families.front()->heuristic(desc, network_->traits)};
     const Step& step = *found->second;
     const bool accepts = std::count(families.begin(), families.end(), step.family) != 0;
@@ -79,8 +81,8 @@ std::optional<SizedPlan> ModelCompiler::plan_partial_batch(int64_t images) const
       const std::vector<TuningPoint> space = step.family->space(desc, network_->traits);
       if (std::count(space.begin(), space.end(), step.point))
         return KernelChoice{step.family, step.point};
-      // Such as vectors along the images: without them rounding may differ, but the whole batch
-      // would take several times as long.
+      // Needed for points such as vectors along the images. Rounding may differ then, but the whole
+      // batch would take several times as long.
       if (accepts) return KernelChoice{step.family, step.family->heuristic(desc, network_->traits)};
     }
     throw Error(ErrorCode::unsupported, desc.name + " has another kernel in a part of the batch");

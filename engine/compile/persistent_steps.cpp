@@ -1,4 +1,4 @@
-// Grouping steps into persistent kernels.
+// Groups steps into persistent kernels.
 #include "engine/compile/persistent_steps.h"
 
 #include <algorithm>
@@ -10,10 +10,10 @@ namespace clinfer {
 
 namespace {
 
-// Persistent kernels have to save this share of the time of all kernels.
+// The share of the time of all kernels that persistent kernels have to save.
 constexpr double kWorthHolding = 0.07;
-// A launch that takes this many microseconds longer in a persistent kernel may still be a part:
-// without it one kernel would become two.
+// Microseconds that a launch may lose by being part of a persistent kernel. Without it, one
+// persistent kernel would become two.
 constexpr double kInterruption = 2.2;
 
 }  // namespace
@@ -22,7 +22,7 @@ std::vector<PersistentSteps> make_persistent_steps(const SizedPlan& sized,
                                                    const ocl::Context& context,
                                                    const DeviceTraits& traits, unsigned groups,
                                                    bool forced) {
-  // Cores save the launches, and compute everything else as they did.
+  // On a CPU a part takes as long as a launch of its own, so that saving launches always pays.
   const bool single = traits.grid_barrier == GridBarrier::single;
   forced = forced || single;
   std::vector<PersistentSteps> all;
@@ -51,7 +51,8 @@ std::vector<PersistentSteps> make_persistent_steps(const SizedPlan& sized,
     size_t end = first;
     double seconds = 0;
     for (; end < plan.size() && fits[end]; ++end) {
-      // Cancelling waits for a launch, and few cores may need long for an inference.
+      // Limits a launch's time, because cancelling waits for a launch, and few cores may need long
+      // for an inference.
       if (single) {
         seconds += assumed_seconds(plan[end].desc, traits) * traits.compute_units / groups;
         if (end > first && seconds > kSecondsOfLaunch) break;
@@ -69,7 +70,7 @@ std::vector<PersistentSteps> make_persistent_steps(const SizedPlan& sized,
     while (launches.size() > 1) {
       steps.kernel = ocl::make_persistent(launches, place, traits, count);
       if (count == launches.size()) break;
-      steps.end = step_of[count];  // no step in two parts
+      steps.end = step_of[count];  // a step is never split between two kernels
       launches.resize(static_cast<size_t>(std::find(step_of.begin(), step_of.end(), steps.end) -
                                           step_of.begin()));
     }

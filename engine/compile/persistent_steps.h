@@ -7,13 +7,13 @@
 
 namespace clinfer {
 
-// A persistent kernel holds compute units that launches of other streams could have: it needs at
-// least so many work-groups.
+// The fewest work-groups for which a persistent kernel is worth it. It holds compute units that
+// launches of other streams could use.
 inline constexpr unsigned kFewestGroups = 16;
 
 // Groups consecutive steps whose launches can all be part of a persistent kernel, as many as fit
-// into one. `groups`: work-groups of such a launch. Empty where that would save too little time,
-// unless `forced`.
+// into one. `groups`: number of work-groups of such a launch. Returns nothing if that would save
+// too little time, unless `forced`.
 std::vector<PersistentSteps> make_persistent_steps(const SizedPlan& sized,
                                                    const ocl::Context& context,
                                                    const DeviceTraits& traits, unsigned groups,

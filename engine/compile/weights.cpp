@@ -1,4 +1,4 @@
-// Collecting and uploading constants.
+// Collects constants and uploads them.
 #include "engine/compile/weights.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace clinfer {
 
 namespace {
 
-constexpr size_t kWeightAlignment = 512;  // as that of regions
+constexpr size_t kWeightAlignment = 512;  // the same as that of regions
 
 size_t aligned(size_t bytes) {
   return (bytes + kWeightAlignment - 1) / kWeightAlignment * kWeightAlignment;
@@ -60,7 +60,7 @@ void collect_weights(SizedPlan& sized, HostWeights& weights, unsigned threads) {
     for (size_t i = 0; i < packed[s].size(); ++i)
       offsets.push_back(weights.add(steps[s].node->name + "\n" + std::to_string(i), packed[s][i]));
     sized.packed_offsets.push_back(std::move(offsets));
-    steps[s].kernels.packed.clear();  // they hold the unpacked weights
+    steps[s].kernels.packed.clear();  // frees what holds the unpacked weights
   }
 }
 

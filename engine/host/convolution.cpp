@@ -1,5 +1,5 @@
-// Convolutions on the host: as products of matrices whose right one is gathered from the picture
-// part by part, and depthwise ones row by row.
+// Convolutions on the host. Most are products of matrices, whose right matrix is gathered from the
+// picture part by part; depthwise ones are computed row by row.
 #include <algorithm>
 #include <cstring>
 
@@ -12,7 +12,7 @@ namespace clinfer::host {
 
 namespace {
 
-constexpr double kDepthwiseRate = 3e9;  // multiply-adds a second, of one core
+constexpr double kDepthwiseRate = 3e9;  // of one core, in multiply-adds per second
 
 bool all_are_one(const std::array<int64_t, 3>& values) {
   return std::all_of(values.begin(), values.end(), [](int64_t v) { return v == 1; });
@@ -81,11 +81,12 @@ class Convolution final : public Operation {
     }
   }
 
-  // Row k of the right matrix is channel and tap, a column is a pixel of the output.
+  // Gathers a part of the right matrix: row k is a channel and a tap of the window, a column is a
+  // pixel of the output.
   void gather(const float* picture, float* to, int64_t k, int64_t depth, int64_t column,
               int64_t count, int64_t width) const {
     const ConvShape& s = shape_;
-    // The pixels, as parts of rows of the output.
+    // Splits the pixels into parts of the output's rows.
     struct Run {
       int64_t z, y, x, count;
     };
@@ -126,7 +127,7 @@ class Convolution final : public Operation {
   std::vector<PackedRows> weights_;  // by group
 };
 
-// One channel in, one channel out.
+// A convolution with one input and one output channel in each group.
 class Depthwise final : public Operation {
  public:
   explicit Depthwise(const OpDesc& desc)

@@ -1,5 +1,5 @@
-// Transposed convolutions on the host: products of matrices whose results, one for each tap of the
-// window and pixel of the input, are added up in the output.
+// Transposed convolutions on the host: computes a product of matrices with a result for each tap of
+// the window and pixel of the input, and adds these up in the output.
 #include <algorithm>
 
 #include "engine/host/matrix.h"
@@ -17,7 +17,7 @@ class Deconvolution final : public Operation {
   explicit Deconvolution(const OpDesc& desc) : shape_(resolve_deconvolution(desc)), tail_(desc) {
     const ConvShape& s = shape_;
     const std::vector<float> weights = desc.constants[1].to_floats();
-    // Some output channels at a time: no two threads add to the same one.
+    // Computes blocks of output channels, so that no two threads add to the same channel.
     together_ = std::min(s.out_channels, ceil_div(kTileRows, s.taps()));
     for (int64_t g = 0; g < s.groups; ++g)
       for (int64_t first = 0; first < s.out_channels; first += together_) {
@@ -68,7 +68,7 @@ class Deconvolution final : public Operation {
   bool reads(size_t input) const override { return input != 1; }
 
  private:
-  // Adds the products of one channel to `to`, which is 0 at first.
+  // Adds the products of one channel to `to`, which is zero before the first call.
   void add_up(const float* products, float* to) const {
     const ConvShape& s = shape_;
     for (int64_t kz = 0; kz < s.kernel[0]; ++kz)
@@ -90,8 +90,8 @@ class Deconvolution final : public Operation {
 
   const ConvShape shape_;
   const Tail tail_;
-  int64_t together_ = 1;             // output channels
-  std::vector<PackedRows> weights_;  // by group and block of output channels
+  int64_t together_ = 1;             // output channels of a block
+  std::vector<PackedRows> weights_;  // by group and block
 };
 
 }  // namespace

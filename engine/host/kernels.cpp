@@ -1,11 +1,11 @@
-// The loops of loops.inc for each instruction set, and the choice among them.
+// Compiles loops.inc for each instruction set, and chooses among the results.
 #include "engine/host/kernels.h"
 
 namespace clinfer::host {
 
 namespace {
 
-// Vectors of four floats are what any processor of 64 bits has.
+// Uses vectors of four floats, which every 64-bit processor supports.
 namespace plain {
 #define NAME "plain"
 #define RATE 2.5e9

@@ -1,4 +1,4 @@
-// Products of matrices in tiles.
+// Multiplies matrices in tiles.
 #include "engine/host/matrix.h"
 
 #include <algorithm>
@@ -6,8 +6,8 @@
 namespace clinfer::host {
 
 namespace {
-// Part of the depth that is multiplied at a time: a panel of the left matrix then fits into the
-// first cache, and the packed columns of a part into the second.
+// The depth that is multiplied at a time: a panel of the left matrix then fits into the L1 cache,
+// and the packed columns of a part into the L2 cache.
 constexpr int64_t kDepth = 384;
 }  // namespace
 
@@ -47,7 +47,8 @@ void multiply(const PackedRows& left, const FillColumns& right, const Part& part
 
 std::vector<Part> parts_of(int64_t panels, int64_t columns, int64_t products, unsigned threads) {
   const int64_t across = std::max<int64_t>(1, (columns + kPartColumns - 1) / kPartColumns);
-  // Each part of the rows packs the columns anew, so there are no more than keep the threads busy.
+  // Splits rows only as far as needed to keep the threads busy, since each part packs the columns
+  // anew.
   const int64_t down = std::clamp<int64_t>(
       threads > 1 ? (2 * int64_t{threads} + across * products - 1) / (across * products) : 1, 1,
       std::max<int64_t>(1, panels / 4));

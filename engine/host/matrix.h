@@ -1,5 +1,5 @@
-// Products of matrices on the host, in tiles. The left one is packed beforehand: weights once, other
-// values for each inference.
+// Products of matrices on the host, in tiles. The left matrix is packed beforehand: weights once,
+// other values for each inference.
 #pragma once
 
 #include <functional>
@@ -9,11 +9,12 @@
 
 namespace clinfer::host {
 
-// [rows, depth] in panels of 8 rows: number [panel][k][row in panel]; missing rows are 0.
+// A matrix [rows, depth] packed into panels of 8 rows: number [panel][k][row in panel]. Missing
+// rows are 0.
 class PackedRows {
  public:
   PackedRows() = default;
-  // `at(row, k)`: the numbers.
+  // Packs the matrix; `at(row, k)` returns a number of it.
   template <typename At>
   PackedRows(int64_t rows, int64_t depth, const At& at) : rows_(rows), depth_(depth) {
     numbers_.resize(static_cast<size_t>(panels() * depth * kTileRows));
@@ -35,27 +36,28 @@ class PackedRows {
   std::vector<float> numbers_;
 };
 
-// A part of a product: panels `first_panel` to `end_panel` - 1 of the left matrix, columns `begin` to
-// `end` - 1 of the right one.
+// A part of a product: panels `first_panel` to `end_panel` - 1 of the left matrix, columns `begin`
+// to `end` - 1 of the right matrix.
 struct Part {
   int64_t first_panel = 0, end_panel = 0, begin = 0, end = 0;
 };
 
-// A part should have at most this many columns: what is packed of them stays in the cache.
+// The largest number of columns in a part, so that its packed columns stay in the cache.
 inline constexpr int64_t kPartColumns = 256;
 
-// Writes `count` columns from `column` on of rows `k` to `k` + depth - 1 of the right matrix:
-// to[i * width + j] is row k + i, column `column` + j; what is missing up to `width` is 0.
+// Writes `count` columns from `column` on, of rows `k` to `k` + depth - 1 of the right matrix: to[i
+// * width + j] is row k + i, column `column` + j. Fills up to `width` with 0.
 using FillColumns = std::function<void(float* to, int64_t k, int64_t depth, int64_t column,
                                        int64_t count, int64_t width)>;
-// The product calls this when rows `first` to `end` - 1 of the part's columns are complete.
+// Is called when rows `first` to `end` - 1 of the part's columns are complete.
 using RowsDone = std::function<void(int64_t first, int64_t end)>;
 
-// out[row * stride + column] = sum over k of left[row][k] * right[k][column], for the part.
+// Computes out[row * stride + column] = sum over k of left[row][k] * right[k][column], for the
+// part.
 void multiply(const PackedRows& left, const FillColumns& right, const Part& part, float* out,
               int64_t stride, const RowsDone& done);
 
-// Divides a product into parts for so many threads.
+// Divides a product into parts for `threads` threads.
 std::vector<Part> parts_of(int64_t panels, int64_t columns, int64_t products, unsigned threads);
 
 }  // namespace clinfer::host

@@ -23,10 +23,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Compilers take some 15 s for a large network; an inference on the host has to be worth having.
+// The longest inference for which a first tier is made. Compilers take some 15 s for a large
+// network.
 constexpr double kLongest = 3;  // seconds
 constexpr unsigned kMostThreads = 8;
-constexpr int kLowerPriority = 19;  // nice levels
+constexpr int kLowerPriority = 19;  // a nice level
 
 [[noreturn]] void no_sharing(SourcePlace place = SourcePlace::here()) {
   throw Error(ErrorCode::unsupported, "the first tier computes on the host: it imports nothing",
@@ -110,7 +111,7 @@ std::optional<HostModel::SeenFrame> HostModel::last_frame() const {
 // ---- requests ----------------------------------------------------------------------------------
 
 HostRequest::HostRequest(std::shared_ptr<const HostModel> model) : model_(std::move(model)) {
-  // Inputs that are never set are zero, as on a device.
+  // Sets all inputs to zero, as on a device, so that one that is never set is defined.
   for (const Port& port : model_->network_inputs())
     inputs_.push_back(Tensor::allocate(host_type(port.type), port.shape));
 }
@@ -175,14 +176,14 @@ Placement HostRequest::set_frame(size_t index, const Frame& frame, const FrameTr
   const Port& port = model_->network_inputs()[target];
   const Shape& shape = port.shape;
   check_image(index, port, frame, transform, image);
-  // Refuses what a device would refuse.
+  // Refuses the frames that a device would refuse.
   std::array<DevicePlane, 3> planes;
   for (size_t p = 0; p < 3; ++p) planes[p].stride = frame.strides[p];
   int number = 0;
   const TensorDesc out = image_in(TensorDesc::row_major(port.type, shape), transform.nhwc,
                                   static_cast<int64_t>(image), number);
   plan_preprocess(frame, planes, transform, out, number, kPreprocessFamily.heuristic({}, {}));
-  // Other images keep what was written to the input's memory.
+  // Takes over what was written to the input's memory, for the other images.
   if (from_memory_.erase(target) != 0) read_memory(target);
   pictures_[{target, image}] = {frame, transform};
   lost_.found({target, image});
@@ -202,7 +203,8 @@ Placement HostRequest::set_memory(size_t, const ImportedPlanes&, const Frame&,
   no_sharing();
 }
 
-// The application writes to its memory again: a conversion to the same type would share it.
+// Copies, because the application will write to its memory again and convert() to the same type
+// would share it.
 void HostRequest::read_memory(size_t target) {
   const Tensor& memory = memories_.at(target);
   Tensor& value = inputs_[target] = Tensor::allocate(host_type(memory.type()), memory.shape());
@@ -225,7 +227,8 @@ void HostRequest::start(size_t images) {
   error_ = nullptr;
   over_ = false;
   stopped_ = false;
-  // A thread for each inference: one that has a lower priority cannot get a higher one again.
+  // Starts a thread for each inference, because a thread that has lowered its priority cannot raise
+  // it again.
   thread_ = start_thread([this] {
     std::exception_ptr error;
     try {
@@ -250,7 +253,7 @@ void HostRequest::compute() {
   };
   std::unique_lock turn(model_->turn(), std::defer_lock);
   while (!turn.try_lock_for(kAskAgain)) not_stopped();
-  // There is no deadline: a host that is slow, or busy with the compilers, still gets there.
+  // Sets no deadline: a host that is slow, or busy with the compilers, still finishes.
   Work work;
   work.threads = model_->enter();
   work.may_go_on = not_stopped;
@@ -264,9 +267,9 @@ void HostRequest::compute() {
   outputs_ = std::move(results);
 }
 
-// Pictures into their inputs, as evaluate_preprocess() converts them.
+// Converts pictures into their inputs, as evaluate_preprocess() does.
 void HostRequest::fill_pictures() {
-  std::map<size_t, Tensor> floats;  // by input
+  std::map<size_t, Tensor> floats;  // by index of the input
   for (const auto& [where, picture] : pictures_) {
     const auto& [index, image] = where;
     const Port& port = model_->network_inputs()[index];
@@ -278,7 +281,7 @@ void HostRequest::fill_pictures() {
     const Tensor one = evaluate_preprocess(
         picture.frame, picture.transform, static_cast<int>(to.shape[height_axis + 1]),
         static_cast<int>(to.shape[height_axis]), static_cast<int>(to.shape[channels_axis]));
-    // Results refer to no input, so that this one is the only holder of its memory.
+    // Copies the input's values into memory that nothing else holds, so that they can be changed.
     if (!floats.contains(index)) {
       Tensor all = Tensor::allocate(ElementType::f32, port.shape);
       const Tensor before = inputs_[index].convert(ElementType::f32);
@@ -292,7 +295,7 @@ void HostRequest::fill_pictures() {
   }
   for (auto& [index, values] : floats) {
     const ElementType type = inputs_[index].type();
-    if (type != ElementType::f32) {  // as the device stores them
+    if (type != ElementType::f32) {  // rounds as the device's storage does
       float* all = values.mutable_data<float>();
       const float low = type == ElementType::i8 ? -128.f : 0.f,
                   high = type == ElementType::i8 ? 127.f : 255.f;

@@ -1,4 +1,4 @@
-// The first tier of a compiled model: the host computes, until the device's kernels are compiled.
+// The first tier of a compiled model: computes on the host until the device's kernels are compiled.
 #pragma once
 
 #include <atomic>
@@ -18,8 +18,8 @@ namespace clinfer::host {
 
 class HostModel final : public CompiledModel, public std::enable_shared_from_this<HostModel> {
  public:
-  // Takes milliseconds. `may_go_on` throws where it is to end. Throws Error{unsupported} where the
-  // host would take too long, or lacks an operation.
+  // Takes milliseconds. `may_go_on` throws to end the construction. Throws Error{unsupported} if
+  // the host would take too long, or lacks an operation.
   HostModel(std::shared_ptr<const Model> model, const Config& config,
             const std::function<void()>& may_go_on);
 
@@ -55,12 +55,14 @@ class HostModel final : public CompiledModel, public std::enable_shared_from_thi
   bool fetches_from(const FrameMemory&) const override { return false; }
   std::vector<StepProfile> profile() const override;
 
-  void warn(std::string warning) { warnings_.push_back(std::move(warning)); }  // before it is used
+  // Must be called before the model is used.
+  void warn(std::string warning) { warnings_.push_back(std::move(warning)); }
 
-  // No inference is computed while this is held; one at a time while it is not.
+  // Locked while an inference runs, so that one runs at a time. A thread that holds it pauses the
+  // model.
   std::timed_mutex& turn() const { return turn_; }
 
-  // A frame as requests were given it last, without its planes, and for which input.
+  // A frame that a request was given last, without its planes, and the input that it was for.
   struct SeenFrame {
     size_t input = 0;
     Frame frame;
@@ -68,14 +70,14 @@ class HostModel final : public CompiledModel, public std::enable_shared_from_thi
   };
   std::optional<SeenFrame> last_frame() const;
 
-  // The calls below are for requests.
+  // The calls below are made by requests.
   void note(SeenFrame seen) const;
   void count() const { ++*finished_; }
   const std::vector<Port>& network_inputs() const { return network_inputs_; }
   const std::optional<PictureInput>& picture() const { return picture_; }
   const Network& network() const { return *network_; }
-  // Threads of an inference. All of them for the first one, which somebody waits for; later ones
-  // leave cores to the compilers, and this thread gets a lower priority.
+  // Returns the number of threads for an inference. The first one, which somebody waits for, gets
+  // all; later ones leave cores to the compilers, and the calling thread's priority is lowered.
   unsigned enter() const;
 
  private:
@@ -93,7 +95,7 @@ class HostModel final : public CompiledModel, public std::enable_shared_from_thi
   std::string problem_;
   double load_ms_ = 0;
   mutable std::timed_mutex turn_;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   mutable std::optional<SeenFrame> last_frame_;
 };
 
@@ -122,25 +124,26 @@ class HostRequest final : public InferRequest {
     FrameTransform transform;
   };
   void check_idle() const;
-  size_t network_input(size_t index) const;  // of an index into the model's inputs()
-  void compute();                            // on the request's thread
+  size_t network_input(size_t index) const;  // converts an index into the model's inputs()
+  void compute();                            // runs on the request's thread
   void fill_pictures();
-  void read_memory(size_t target);  // into its input
+  void read_memory(size_t target);  // copies the application's memory into the input
 
   const std::shared_ptr<const HostModel> model_;
   std::vector<Tensor> inputs_;
-  // The memory that input_memory() gives, by input, as the ports state it, for inputs that count.
+  // The memory that input_memory() returned, by input and as the ports state it; and the inputs
+  // that take their values from it.
   std::map<size_t, Tensor> memories_;
   std::set<size_t> from_memory_;
   PicturePlanes planes_;                                   // with NV12_TWO_INPUTS
   std::map<std::pair<size_t, size_t>, Picture> pictures_;  // by input and image, for the next start
-  LostImages lost_;  // frames that an inference which failed had not read
+  LostImages lost_;  // frames that a failed inference did not read
   std::vector<Tensor> outputs_;
   std::thread thread_;
   std::atomic<bool> stopped_{false};
   bool running_ = false;
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   bool over_ = false;
   std::exception_ptr error_;

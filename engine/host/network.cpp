@@ -11,7 +11,7 @@ namespace clinfer::host {
 
 namespace {
 
-// The passes that are about the network and not about the device's memory or number formats.
+// The last pass to run: later ones are about the device's memory and number formats.
 constexpr const char* kLastPass = "fuse_tails";
 
 DeviceTraits plain_traits() {
@@ -20,7 +20,7 @@ DeviceTraits plain_traits() {
   return traits;
 }
 
-// Returns whether the node runs a body again and again, or a branch of it does.
+// Returns whether the node, or a branch of it, runs a body several times.
 bool is_loop(const Node& node) {
   if (node.is("Loop") || node.is("TensorIterator")) return true;
   return std::any_of(node.bodies.begin(), node.bodies.end(), [](const auto& body) {
@@ -51,7 +51,7 @@ Network::Network(std::unique_ptr<Graph> graph, bool unroll_loops,
     results_.push_back(first_value_.at(from.node) + static_cast<size_t>(from.port));
   }
   keep_constants_read();
-  // The last reader of a value releases it.
+  // Releases each value after its last reader.
   std::vector<bool> kept(constants_.size(), false);
   for (const size_t result : results_) kept[result] = true;
   for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
@@ -67,7 +67,8 @@ Network::Network(std::unique_ptr<Graph> graph, bool unroll_loops,
   varying_.clear();
 }
 
-// Keeps only the constants that are read while the network runs, as the host stores them.
+// Keeps only the constants that are read while the network runs, in the form in which the host
+// stores them.
 void Network::keep_constants_read() {
   std::vector<bool> read(constants_.size(), false);
   for (const size_t result : results_) read[result] = true;
@@ -100,7 +101,7 @@ void Network::add(const Node& node) {
   }
   if (!node.def || !node.def->evaluate)
     throw Error(ErrorCode::unsupported, label(node) + " has no version for the host");
-  // Passes have unrolled loops whose work is known.
+  // Refuses loops, which may take any time; passes have unrolled those whose work is known.
   if (is_loop(node))
     throw Error(ErrorCode::unsupported, label(node) + " may take any time on the host");
   Step step;
@@ -136,7 +137,7 @@ std::unique_ptr<Operation> Network::operation_of(const Node& node) const {
     return make_plain(*node.def, desc);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::unsupported) throw;
-    return nullptr;  // as the reference computes it
+    return nullptr;  // nullptr: evaluate_node() computes it
   }
 }
 

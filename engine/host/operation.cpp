@@ -11,12 +11,13 @@ namespace clinfer::host {
 
 namespace {
 
-constexpr int64_t kPart = 1 << 16;    // elements of a part
-constexpr double kElementRate = 5e8;  // elements a second, of one core, through a tail
-// Elements, and multiply-adds, a second through a reference that was written to be read.
+constexpr int64_t kPart = 1 << 16;    // elements in a part
+constexpr double kElementRate = 5e8;  // of one core through a tail, in elements per second
+// Elements, or multiply-adds, per second of reference code, which is written for clarity and not
+// for speed.
 constexpr double kPlainRate = 1e8;
 
-// Elements of the output in parts, each through the tail.
+// Computes the output in parts and applies the tail to each.
 void apply_in_parts(const Work& work, const Tail& tail, std::span<const Tensor> inputs,
                     std::span<Tensor> outputs, const std::function<void(int64_t, int64_t)>& make) {
   float* out = outputs[0].mutable_data<float>();
@@ -31,7 +32,7 @@ void apply_in_parts(const Work& work, const Tail& tail, std::span<const Tensor> 
 
 class Elementwise final : public Operation {
  public:
-  // `desc`: with the operation's own function in front of the tail.
+  // `desc` has the operation's own function in front of its tail.
   Elementwise(const OpDesc& desc, size_t main) : main_(main), tail_(desc) {
     seconds = static_cast<double>(desc.outputs[0].elements()) *
               static_cast<double>(desc.tail.size()) / kElementRate;
@@ -97,7 +98,8 @@ std::unique_ptr<Operation> make_elementwise(const OpDef& def, const OpDesc& desc
     OpDesc own = desc;
     own.tail.clear();
     const TailSteps steps = def.as_tail(own, static_cast<int>(main));
-    // Constants that only as_tail() knows are no inputs of the node.
+    // Skips functions with constants that only as_tail() knows, because the node has no inputs for
+    // them.
     if (steps.steps.empty() || !steps.constants.empty()) continue;
     own.tail = steps.steps;
     own.tail.insert(own.tail.end(), desc.tail.begin(), desc.tail.end());

@@ -1,5 +1,5 @@
-// Operations that the host computes quickly: prepared once from a node, with weights packed as the
-// loops of kernels.h want them.
+// Operations that the host computes fast. Each is prepared once from a node, with weights packed
+// for the loops of kernels.h.
 #pragma once
 
 #include <atomic>
@@ -12,36 +12,36 @@
 
 namespace clinfer::host {
 
-// The threads of one inference, and its end.
+// The threads of one inference, and how it is ended early.
 struct Work {
   unsigned threads = 1;
-  // Asked between parts of the work, on any thread; throws where the work is to end.
+  // Is called between parts of the work, on any thread, and throws to end the work.
   std::function<void()> may_go_on;
 
-  // f(i) for 0 <= i < n, on the threads. f may throw.
+  // Calls f(i) for 0 <= i < n, on the threads. f may throw.
   void for_each(int64_t n, const std::function<void(int64_t)>& f) const;
 };
 
-// Immutable and thread-safe. Tensors are row-major and f32; `inputs` are the node's, with the tail's
-// operands; `outputs` are allocated.
+// Immutable and thread-safe. Tensors are row-major and f32. `inputs` are the node's inputs,
+// including operands of the tail; `outputs` are allocated by the caller.
 class Operation {
  public:
   virtual ~Operation() = default;
   virtual void run(const Work& work, std::span<const Tensor> inputs,
                    std::span<Tensor> outputs) const = 0;
-  // Returns whether run() looks at this input: it does not look at weights, which are packed.
+  // Returns whether run() reads this input. It does not read weights, which are packed.
   virtual bool reads(size_t input) const { return true; }
-  double seconds = 0;  // of one inference on one core, as estimated
+  double seconds = 0;  // estimated time of one inference on one core
 };
 
-// nullptr where the operation is none of these.
-std::unique_ptr<Operation> make_convolution(const OpDesc& desc);    // and grouped
-std::unique_ptr<Operation> make_deconvolution(const OpDesc& desc);  // and grouped
+// Return nullptr if the operation is not of the kind.
+std::unique_ptr<Operation> make_convolution(const OpDesc& desc);    // grouped ones, too
+std::unique_ptr<Operation> make_deconvolution(const OpDesc& desc);  // grouped ones, too
 std::unique_ptr<Operation> make_matrix_product(const OpDesc& desc);
 std::unique_ptr<Operation> make_pooling(const OpDesc& desc);
-// Element functions (OpDef::as_tail): the first input, then a tail.
+// Makes an element function (OpDef::as_tail), applied to the first input and followed by the tail.
 std::unique_ptr<Operation> make_elementwise(const OpDef& def, const OpDesc& desc);
-// Any other operation that has a reference for the host, with a tail.
+// Makes any other operation that has a reference for the host, followed by the tail.
 std::unique_ptr<Operation> make_plain(const OpDef& def, const OpDesc& desc);
 
 }  // namespace clinfer::host

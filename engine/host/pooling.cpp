@@ -12,7 +12,7 @@ namespace clinfer::host {
 
 namespace {
 
-constexpr double kRate = 1e9;  // elements of windows a second, of one core
+constexpr double kRate = 1e9;  // of one core, in elements of windows per second
 
 class Pooling final : public Operation {
  public:
@@ -21,7 +21,7 @@ class Pooling final : public Operation {
     const PoolShape& s = shape_;
     seconds = static_cast<double>(s.pixels() * s.in_channels * s.taps()) / kRate;
     if (s.mode == kMaximum) return;
-    // Each pixel of the output gets one over the number of elements that count.
+    // Computes, for each pixel of the output, one over the number of elements that count.
     for (int64_t z = 0; z < s.out[0]; ++z)
       for (int64_t y = 0; y < s.out[1]; ++y)
         for (int64_t x = 0; x < s.out[2]; ++x) {
@@ -55,7 +55,7 @@ class Pooling final : public Operation {
   }
 
  private:
-  // Elements of the window at this place that count, along one dimension.
+  // Returns how many elements of the window at this place count, along one dimension.
   int64_t along(size_t d, int64_t at) const {
     const PoolShape& s = shape_;
     int64_t elements = 0;

@@ -1,4 +1,4 @@
-// Products of matrices (MatMul) on the host.
+// Computes products of matrices (MatMul) on the host.
 #include <algorithm>
 
 #include "engine/host/matrix.h"
@@ -9,12 +9,12 @@ namespace clinfer::host {
 
 namespace {
 
-// Multiply-adds a second of one core with few rows, where each weight is read for a few of them.
+// Multiply-adds per second of one core for few rows, where each weight is used only a few times.
 constexpr double kVectorRate = 2e9;
-// With fewer rows on the left than this, each result is a product of two vectors.
+// The number of rows on the left below which each result is computed as a product of two vectors.
 constexpr int64_t kFewRows = 4;
 
-// One operand: matrices of rows x columns, with strides, and the strides of the batch.
+// One operand: matrices of rows x columns, their strides, and the strides of the batch.
 struct Operand {
   int64_t rows = 1, columns = 1, row_stride = 0, column_stride = 1;
   Shape batch, batch_strides;
@@ -38,7 +38,7 @@ struct Operand {
     batch.assign(full.begin(), full.end() - 2);
     batch_strides.assign(strides.begin(), strides.end() - 2);
   }
-  // Offset of the matrix at this index of the (broadcast) batch.
+  // Returns the offset of the matrix at this index of the (broadcast) batch.
   int64_t offset(const Shape& index) const {
     int64_t at = 0;
     const size_t missing = index.size() - batch.size();
@@ -92,7 +92,7 @@ class MatrixProduct final : public Operation {
     const float* b = inputs[1].data<float>() + b_.offset(index);
     float* out = outputs[0].mutable_data<float>();
     float* kept = tail_.kept(outputs);
-    const int64_t first = number * a_.rows * b_.columns;  // in the output
+    const int64_t first = number * a_.rows * b_.columns;  // offset in the output
     const PackedRows left(few_rows_ ? 0 : a_.rows, a_.columns, [&](int64_t row, int64_t k) {
       return a[row * a_.row_stride + k * a_.column_stride];
     });
@@ -142,7 +142,7 @@ class MatrixProduct final : public Operation {
   const Tail tail_;
   Shape batch_;
   bool few_rows_ = false;
-  std::vector<float> columns_;  // of a constant right operand, one after the other
+  std::vector<float> columns_;  // columns of a constant right operand, one after the other
 };
 
 }  // namespace

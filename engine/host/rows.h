@@ -1,4 +1,4 @@
-// Windows that move over a picture: rows of the input as each tap of the window sees them.
+// Moves windows over a picture: gives the rows of the input as each tap of the window sees them.
 #pragma once
 
 #include <algorithm>
@@ -24,10 +24,11 @@ struct Planes {
   int64_t in_size, out_size;
 };
 
-// to[i] = row[x + i * step], or `outside` where that is none of 0 .. size-1, for 0 <= i < count.
+// Sets to[i] = row[x + i * step], or `outside` where that index is not in 0 .. size-1, for 0 <= i <
+// count.
 inline void copy_row(const float* row, int64_t size, int64_t x, int64_t step, int64_t count,
                      float outside, float* to) {
-  // The first i inside, and the first one after it that is not.
+  // Elements i with low <= i < high are inside the row.
   const int64_t low = std::min(count, x < 0 ? (-x + step - 1) / step : 0);
   const int64_t high = std::max(low, std::min(count, size > x ? (size - x + step - 1) / step : 0));
   std::fill_n(to, low, outside);
@@ -45,9 +46,9 @@ inline void copy_row(const float* row, int64_t size, int64_t x, int64_t step, in
 template <typename Use>
 void for_window_rows(const ConvShape& s, const float* plane, float outside, const Use& use) {
   const int64_t width = s.out[2];
-  // Rows of the input as each column of the window sees them, made when they are first needed; `held`
-  // says which row lies where. Those of one depth in one window are less than `share` apart, so that
-  // none lies where another one does.
+  // Rows of the input as each column of the window sees them, made when first needed; `held` tells
+  // which row lies where. The rows of one depth in one window are less than `share` apart, so that
+  // none overwrites another.
   const int64_t share = std::min(s.in[1], (s.kernel[1] - 1) * s.dilation[1] + 1);
   const int64_t places = share * s.kernel[0];
   thread_local std::vector<float> seen, nothing;

@@ -1,4 +1,4 @@
-// Prepares a tail for the host, and applies it.
+// Prepares tails for the host, and applies them.
 #include "engine/host/tail.h"
 
 #include <algorithm>
@@ -9,14 +9,14 @@ namespace clinfer::host {
 
 namespace {
 
-// g(y, x) = g(x, y).
+// Returns whether g(y, x) = g(x, y).
 bool commutes(std::string_view function) {
   static constexpr std::string_view kAll[] = {"add", "multiply", "maximum", "minimum",
                                               "squared_difference"};
   return std::find(std::begin(kAll), std::end(kAll), function) != std::end(kAll);
 }
 
-// The operand's size along dimension `dim` of the output, aligned as in numpy.
+// Returns the operand's size along dimension `dim` of the output, aligned as in NumPy.
 int64_t size_along(const Shape& operand, size_t rank, size_t dim) {
   const size_t missing = rank - operand.size();
   return dim < missing ? 1 : operand[dim - missing];
@@ -35,7 +35,8 @@ Tail::Tail(const OpDesc& desc) {
       throw Error(ErrorCode::unsupported, "an operand of the tail is no float");
     return operand.shape;
   };
-  // The row: as many of the last dimensions as all operands have in full, or not at all.
+  // Makes a row of as many of the last dimensions as possible: each operand must have either all of
+  // them or none.
   size_t outer = rank;
   std::vector<int> whole(desc.tail.size(), -1);  // -1: no dimension of more than one element yet
   for (; outer > 0; --outer) {
@@ -115,7 +116,7 @@ void Tail::apply_binary(const Step& step, const Tensor& operand, float* values, 
 void Tail::apply(std::span<const Tensor> inputs, float* output, float* kept, int64_t begin,
                  int64_t end) const {
   if (steps_.empty()) return;
-  constexpr int64_t kPart = 4096;  // floats that stay in the first cache
+  constexpr int64_t kPart = 4096;  // floats, which stay in the L1 cache
   float trunk[kPart];
   for (int64_t from = begin; from < end;) {
     const int64_t row = from / row_, first = from % row_;

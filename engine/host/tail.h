@@ -1,5 +1,5 @@
-// The tail of an operation (PostOp) on the host: applied to a part of the output while the processor
-// still has it in its cache.
+// The tail of an operation (PostOp) on the host. It is applied to a part of the output while that
+// is still in the cache.
 #pragma once
 
 #include <span>
@@ -14,13 +14,14 @@ namespace clinfer::host {
 class Tail {
  public:
   Tail() = default;
-  // Throws Error{unsupported} where the tail makes no floats, or reads none. Refers to `desc` in its
-  // constructor only.
+  // Refers to `desc` only while it runs. Throws Error{unsupported} if the tail makes other types
+  // than floats, or reads them.
   explicit Tail(const OpDesc& desc);
 
   bool empty() const { return steps_.empty(); }
   bool keeps() const { return keeps_; }
-  // The data of a "keep", which is the last of the operation's outputs; null without one.
+  // Returns the data of the output that a "keep" makes, which is the operation's last one; null
+  // without a "keep".
   float* kept(std::span<Tensor> outputs) const {
     return keeps_ ? outputs.back().mutable_data<float>() : nullptr;
   }
@@ -34,15 +35,15 @@ class Tail {
   struct Step {
     enum class Kind { unary, binary, keep, fork } kind = Kind::unary;
     float alpha = 0, beta = 0;
-    UnaryLoop loop = nullptr;  // null: `function`
+    UnaryLoop loop = nullptr;  // null: `function` is called for each element
     const UnaryFunction* function = nullptr;
-    BinaryLoops loops;  // empty: `combination`
+    BinaryLoops loops;  // empty: `combination` is called for each element
     const BinaryFunction* combination = nullptr;
     bool swapped = false;
     size_t operand = 0;
     bool one = false;              // one value serves a whole row
     std::vector<int64_t> strides;  // of the operand, by dimension before the row; 0: broadcast
-    int64_t channels = 0;          // of a padded operand; 0: it is not padded
+    int64_t channels = 0;          // 0: the operand is not padded
   };
   void apply_binary(const Step& step, const Tensor& operand, float* values, int64_t row,
                     int64_t first, int64_t count) const;
@@ -50,7 +51,7 @@ class Tail {
   std::vector<Step> steps_;
   bool keeps_ = false;
   Shape outer_;      // dimensions before the row
-  int64_t row_ = 1;  // elements in a row: each operand has one value for it, or adjacent ones
+  int64_t row_ = 1;  // elements in a row; each operand has one value for the row, or adjacent ones
 };
 
 }  // namespace clinfer::host

@@ -29,7 +29,7 @@ TensorDesc dense(LayoutRule rule, ElementType type, const Shape& shape) {
                                         : TensorDesc::row_major(type, shape);
 }
 
-// Dimensions larger than 1 from the outermost in memory to the innermost.
+// Returns the dimensions larger than 1, from the outermost in memory to the innermost.
 std::vector<size_t> memory_order(const TensorDesc& desc) {
   std::vector<size_t> order;
   for (size_t i = 0; i < desc.shape.size(); ++i)
@@ -40,13 +40,14 @@ std::vector<size_t> memory_order(const TensorDesc& desc) {
   return order;
 }
 
-// A dense layout of `shape` whose dimensions lie in memory in the same order as those of `model`.
+// Returns a dense layout of `shape` whose dimensions lie in memory in the same order as those of
+// `model`.
 TensorDesc dense_like(const TensorDesc& model, ElementType type, const Shape& shape) {
   TensorDesc plain = TensorDesc::row_major(type, shape);
   if (model.is_row_major()) return plain;
   if (is_image_rank(shape) && model.shape.size() == shape.size()) {
-    // Channels innermost, whatever gaps: the usual case, also where sizes of 1 make other orders
-    // possible.
+    // Takes channels-last, the usual case, wherever it fits, even if dimensions of size 1 would
+    // allow other orders.
     const TensorDesc last = TensorDesc::channels_last(type, shape);
     if (model.shape[1] == 1 ? model.is_channels_last() : model.strides[1] == 1) return last;
   }
@@ -61,13 +62,14 @@ TensorDesc dense_like(const TensorDesc& model, ElementType type, const Shape& sh
   return plain;
 }
 
-// Channels innermost, then the other dimensions from the last to the first, gaps allowed: what
-// image kernels expect.
+// Returns whether channels are innermost, followed by the other dimensions from the last to the
+// first. Gaps are allowed. Image kernels expect this.
 bool is_image_layout(const TensorDesc& desc) {
   if (desc.shape[1] != 1 && desc.strides[1] != 1) return false;
   int64_t below = desc.shape[1];
   for (size_t i = desc.shape.size(); i-- > 1;) {
-    const size_t d = i == 1 ? 0 : i;  // the last ones first, the batch after all others
+    // Takes dimensions from the last to the first, and then the batch.
+    const size_t d = i == 1 ? 0 : i;
     if (desc.shape[d] == 1) continue;
     if (desc.strides[d] < below) return false;
     below = desc.strides[d] * desc.shape[d];
@@ -75,7 +77,8 @@ bool is_image_layout(const TensorDesc& desc) {
   return true;
 }
 
-// Views that leave out elements and keep the others in their order.
+// Returns whether the operation is a view that leaves out elements and keeps the others in their
+// order.
 bool cuts(const Node& node) {
   return node.is("Split") || node.is("VariadicSplit") || node.is("StridedSlice") ||
          node.is("Slice");
@@ -104,7 +107,8 @@ class Wishes {
     size_t distance;  // in operations
   };
 
-  // `image`: the tensor that is asked about is one, which a concat then takes for an image.
+  // Looks for the nearest wish. `image`: the tensor in question is an image, so that a concat takes
+  // its input for one, too.
   void find(const Graph& graph, const Node& producer, bool image) {
     std::optional<Wish> nearest;
     for (const Node* user : graph.users(&producer)) {
@@ -144,7 +148,7 @@ class Layouts {
   }
 
  private:
-  // A copy of `edge` in the layout `desc`, right before `before`.
+  // Inserts a copy of `edge` in the layout `desc` right before `before`.
   Edge reorder(const Edge& edge, TensorDesc desc, Node* before) {
     const Edge copy = Insertion(graph_, before, edge.node->name).op("Reorder", 1, {edge});
     NodeOutput& output = copy.node->outputs[0];
@@ -158,7 +162,7 @@ class Layouts {
   void reorder_input(Node* node, size_t index, TensorDesc desc) {
     const Edge from = node->inputs[index];
     desc.type = from.node->outputs[from.port].type;
-    // A copy made for an earlier user serves this one, too.
+    // Uses a copy again that was made for an earlier user.
     std::vector<Node*>& copies = reorders_[{from.node, from.port}];
     std::erase_if(copies, [](const Node* copy) { return copy->outputs[0].storage.node; });
     Node* first = nullptr;
@@ -169,7 +173,8 @@ class Layouts {
     node->inputs.set(index, first ? Edge{first, 0} : reorder(from, desc, node));
   }
 
-  // The layout that a reshape's input must have for its view to be `wanted`; none: no layout does.
+  // Returns the layout that a reshape's input must have for its view to be `wanted`, or nothing if
+  // no layout does.
   static std::optional<TensorDesc> input_layout(const Node& reshape, const TensorDesc& wanted) {
     OpDesc back = describe(reshape);
     const Shape from = back.inputs[0].shape;
@@ -179,7 +184,7 @@ class Layouts {
     return views ? std::optional(views->front()) : std::nullopt;
   }
 
-  // The layout that a transpose's input must have for its view to be `wanted`.
+  // Returns the layout that a transpose's input must have for its view to be `wanted`.
   static TensorDesc before_transpose(const Node& transpose, const TensorDesc& wanted) {
     OpDesc numbered = describe(transpose);
     std::iota(numbered.inputs[0].strides.begin(), numbered.inputs[0].strides.end(), 0);
@@ -192,7 +197,7 @@ class Layouts {
     return before;
   }
 
-  // Dimensions into which those of both shapes can be split; none where their factors cross.
+  // Returns dimensions from which both shapes can be composed, or nothing if their factors cross.
   static std::optional<Shape> split_of_both(const Shape& a, const Shape& b) {
     std::set<int64_t> products{1};
     for (const Shape* shape : {&a, &b}) {
@@ -209,8 +214,9 @@ class Layouts {
     return split;
   }
 
-  // A reshape between two images, whose orders in memory have no common view: split into the
-  // dimensions of both, the input is copied once into what the reader wants.
+  // Handles a reshape between two images whose orders in memory have no common view: splits the
+  // shape into the dimensions of both, and copies the input once into the order that the reader
+  // wants.
   void copy_once(Node* node) {
     const Edge in = node->inputs[0];
     const auto split = split_of_both(in.node->shape(in.port), node->shape());
@@ -227,8 +233,8 @@ class Layouts {
     node->inputs.set(0, parts);
   }
 
-  // Outputs of a view operation as windows onto its input; where its layout allows none, copies the
-  // input into one that does.
+  // Makes the outputs of a view operation windows onto its input. If the input's layout allows
+  // none, copies the input into a layout that does.
   void make_view(Node* node) {
     auto views = node->def->view(describe(*node));
     if (!views) {
@@ -299,7 +305,8 @@ class Layouts {
     return copied <= 1;
   }
 
-  // Returns whether what computes the input for one concat alone can store it as f32.
+  // Returns whether the operation that computes the input, for this concat alone, can store it as
+  // f32.
   bool widens(const Edge& input) {
     NodeOutput& part = input.node->outputs[input.port];
     if (!input.node->def->converts || input.node->outputs.size() != 1 ||
@@ -325,12 +332,12 @@ class Layouts {
 
   // Returns whether a result of this type and size is converted to f32 on the device.
   bool is_widened(const NodeOutput& output) const {
-    constexpr int64_t kSmall = 4096;  // elements the host converts at once
+    constexpr int64_t kSmall = 4096;  // elements that the host may convert itself
     return output.type == ElementType::f16 && count(output.shape) > kSmall &&
            !context_.half_outputs;
   }
 
-  // The dense layout of an output by the operation's rule.
+  // Returns the dense layout of an output by the operation's rule.
   TensorDesc natural(const Node& node, const NodeOutput& output) const {
     const LayoutRule rule = node.is("Concat") ? LayoutRule::follow : node.def->layout;
     if (rule != LayoutRule::follow) return dense(rule, output.type, output.shape);
@@ -344,8 +351,8 @@ class Layouts {
                  : dense(rule, output.type, output.shape);
   }
 
-  // Returns whether the memory of `edge` may be moved into another tensor's: it is the plain output
-  // of a device operation.
+  // Returns whether the memory of `edge` may be moved into another tensor's memory: `edge` must be
+  // the plain output of a device operation.
   bool placeable(const Edge& edge) const {
     const Node& node = *edge.node;
     if (node.outputs[edge.port].storage.node || !node.def || node.def->view ||
@@ -354,7 +361,7 @@ class Layouts {
     return node.is("Concat") || !node.def->families.empty();
   }
 
-  // Returns whether the producer's kernels (or the concat's own parts) can write the layout.
+  // Returns whether the producer's kernels (or, for a concat, its parts) can write the layout.
   bool writable(const Edge& edge, const TensorDesc& desc) const {
     if (edge.node->is("Concat")) return true;
     const TensorDesc kept = desc_of(edge);
@@ -403,8 +410,8 @@ class Layouts {
       if (memory_order(desc_of(root)) != memory_order(*before)) return false;
       moved = *before;
     } else {
-      // A reshaped or transposed view of the whole of its root: the root's block is put where the
-      // slot is one block.
+      // The input is a reshaped or transposed view of a whole root, so the root's block moves there
+      // if the slot is one block.
       const TensorDesc view = desc_of(input);
       if (!view.is_row_major() || !slot.is_row_major() || view.offset != 0 ||
           view.elements() != desc_of(root).elements() || !desc_of(root).is_dense())
@@ -418,8 +425,8 @@ class Layouts {
     return true;
   }
 
-  // The layout that the root must have for its view through reshapes and transposes to be `slot`;
-  // none: no layout does.
+  // Returns the layout that the root must have for its view through reshapes and transposes to be
+  // `slot`, or nothing if no layout does.
   static std::optional<TensorDesc> layout_before_views(Edge edge, TensorDesc slot) {
     for (; edge.node->outputs[edge.port].storage.node; edge = edge.node->inputs[0]) {
       if (edge.node->is("Transpose")) {
@@ -475,8 +482,8 @@ class Layouts {
                             : TensorDesc::row_major(desc.type, desc.shape));
     }
     if (!accepting_families(*node->def, describe(*node), context_.traits).empty()) return;
-    // No kernel takes these strides: give all inputs the operation's dense layout. If that does not
-    // help, the plan says why.
+    // Gives all inputs the operation's dense layout, since no kernel takes these strides. If that
+    // does not help, the plan reports why.
     for (size_t k = 0; k < node->inputs.size(); ++k) {
       const Edge input = node->inputs[k];
       if (input.node->is("Constant")) continue;
@@ -489,7 +496,8 @@ class Layouts {
   Graph& graph_;
   const PassContext& context_;
   Wishes wishes_;
-  std::map<std::pair<const Node*, int>, std::vector<Node*>> reorders_;  // of outputs
+  // Keyed by the output that is copied.
+  std::map<std::pair<const Node*, int>, std::vector<Node*>> reorders_;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
-// MaxPools of one tensor by windows that contain each other, as spatial pyramids have them (5x5, 9x9 and
-// 13x13 in YOLOX): the maximum over a larger window is the one over smaller windows' maxima, so that each
-// pool reads what the next smaller one gives, by a window as large as both differ.
+// Chains MaxPools of one tensor whose windows contain each other, as spatial pyramids have them
+// (5x5, 9x9 and 13x13 in YOLOX). The maximum over a large window is the maximum over the results of
+// a smaller one, so each pool reads the next smaller pool's output, through a window as large as
+// the difference.
 #include <algorithm>
 #include <map>
 
@@ -12,11 +13,11 @@ namespace clinfer {
 
 namespace {
 
-// A pool whose windows are at every place of the tensor.
+// A pool with a window at every position of the tensor.
 struct Pool {
   Node* node;
   PoolShape shape;
-  // Elements of a window past its own place.
+  // Returns how many elements of a window lie after its position along dimension d.
   int64_t after(size_t d) const { return shape.kernel[d] - 1 - shape.pad[d]; }
   bool contains(const Pool& other) const {
     if (shape.taps() <= other.shape.taps()) return false;
@@ -41,9 +42,9 @@ bool is_everywhere(const PoolShape& s) {
   return s.taps() > 1;
 }
 
-// Replaces all of `pools`, of one tensor, in front of the first one.
+// Replaces all `pools` of one tensor, at the position of the first one.
 void cascade(Graph& graph, std::vector<Pool> pools) {
-  const Node* first = pools.front().node;  // the walk comes in the graph's order
+  const Node* first = pools.front().node;  // the pools are in the graph's order
   std::stable_sort(pools.begin(), pools.end(),
                    [](const Pool& a, const Pool& b) { return a.shape.taps() < b.shape.taps(); });
   for (size_t i = 0; i < pools.size(); ++i) {

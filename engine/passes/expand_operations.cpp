@@ -1,5 +1,5 @@
-// Replaces operations that are combinations of others (kernels/expand.h) by their steps, so that
-// these are fused and computed like any others; and steps of that kind by theirs.
+// Replaces operations that are combinations of others (kernels/expand.h) by their steps, and these
+// by theirs, so that all are fused and computed like any other operation.
 #include <algorithm>
 
 #include "engine/graph/insertion.h"
@@ -20,7 +20,8 @@ std::vector<ValueInfo> infos_of(const Node& node) {
   return infos;
 }
 
-// Gives the steps that may be expanded in turn; none where the node is no such case itself.
+// Replaces the node by its steps and returns those, which may be expanded in turn. Returns nothing
+// if the node is not a combination.
 std::vector<Node*> expand(Graph& graph, Node* node) {
   const std::vector<ValueInfo> infos = infos_of(*node);
   const ShapeContext context{node->type, node->opset, node->attributes, infos,
@@ -38,7 +39,7 @@ std::vector<Node*> expand(Graph& graph, Node* node) {
   for (const Expansion::Step& step : expansion.steps()) {
     std::vector<Edge> inputs;
     for (size_t value : step.inputs) inputs.push_back(edge_of(value));
-    // The operation's name stays with what computes its result.
+    // Gives the operation's name to the step that computes its result.
     const bool last = &step == &expansion.steps().back();
     Insertion add(graph, node, last ? node->name : node->name + "/" + step.type);
     Node* part =

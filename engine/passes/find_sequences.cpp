@@ -1,5 +1,5 @@
-// Loops whose body is a recurrent cell, as converters of older models write recurrent layers, become the sequence
-// that they are: all steps are one operation, for which there are kernels.
+// Turns loops whose body is a recurrent cell, as converters of older models write recurrent layers,
+// into sequence operations, for which there are kernels.
 #include <optional>
 
 #include "engine/graph/evaluate.h"
@@ -15,7 +15,7 @@ bool is_cell(const Node& node) {
   return node.is("LSTMCell") || node.is("GRUCell") || node.is("RNNCell");
 }
 
-// The only operation besides those that change shapes; null where there are others.
+// Returns the only operation that does more than change a shape; null if there are several.
 Node* only_cell(const Graph& graph) {
   Node* cell = nullptr;
   for (const auto& node : graph.nodes()) {
@@ -37,7 +37,7 @@ class CellLoop {
         count_(count),
         states_(cell->is("LSTMCell") ? 2 : 1) {}
 
-  // Puts the sequence in place; false where the loop is none.
+  // Replaces the loop by the sequence. Returns false if the loop is none.
   bool replace() {
     const Body::Port* const steps = port_of(before_reshapes(cell_->inputs[0]));
     if (!steps || !steps->sliced || steps->part != 1 ||
@@ -56,7 +56,7 @@ class CellLoop {
     return outer.node->shape(outer.port);
   }
 
-  // The input that a parameter of the body gets; null where the edge is none.
+  // Returns the input that feeds a parameter of the body; null if the edge is no parameter.
   const Body::Port* port_of(const Edge& edge) const {
     const auto found = std::find(inside_.parameters.begin(), inside_.parameters.end(), edge.node);
     if (found == inside_.parameters.end()) return nullptr;
@@ -78,8 +78,8 @@ class CellLoop {
     return from.node == cell_ ? std::optional(from.port) : std::nullopt;
   }
 
-  // Returns whether the cell's state begins with an input of the loop, and goes on with its own
-  // output.
+  // Returns whether state s of the cell starts with an input of the loop and continues with the
+  // cell's own output.
   bool is_state(size_t s) const {
     const Body::Port* const first = port_of(before_reshapes(cell_->inputs[1 + s]));
     if (!first || first->sliced) return false;
@@ -102,7 +102,8 @@ class CellLoop {
     return true;
   }
 
-  // Returns whether outputs are all steps' first state, in the order of the input, and last states.
+  // Returns whether the loop's outputs are only the first state of all steps, in the order of the
+  // input, and last states.
   bool gives_only_states(const Body::Port& steps) const {
     for (const Body::Port& port : body_.outputs) {
       const auto output = output_of(port.inner);
@@ -118,7 +119,7 @@ class CellLoop {
     return reshaped(graph_, loop_, edge, shape);
   }
 
-  // [a, b, ...] <-> [b, a, ...].
+  // Swaps the first two dimensions.
   Edge swapped(const Edge& edge) {
     const Shape& shape = edge.node->shape(edge.port);
     if (shape[0] == 1 || shape[1] == 1) return reshape(edge, {shape[1], shape[0], shape[2]});
@@ -166,7 +167,7 @@ class CellLoop {
     }
   }
 
-  // W, R and B with a dimension for the direction.
+  // Returns W, R or B with an added dimension for the direction.
   Edge weights(Insertion& add, size_t i, int64_t hidden) {
     const size_t input = 1 + states_ + i;
     const bool after = cell_->attributes.get_bool("linear_before_reset", false);

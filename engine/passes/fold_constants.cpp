@@ -17,7 +17,8 @@ namespace {
 // Limit for all values computed here: kMostGrowth times the bytes of the model's constants, plus
 // kFreeBytes.
 constexpr size_t kMostGrowth = 8, kFreeBytes = size_t{64} << 20;
-// Multiplications for each byte of the constants, and some for models without large constants.
+// Limits for multiplications: for each byte of the constants, and a fixed amount for models without
+// large constants.
 constexpr double kMostWork = 32, kFreeWork = 1 << 28;
 
 size_t bytes_of_constants(const Graph& graph) {
@@ -27,7 +28,8 @@ size_t bytes_of_constants(const Graph& graph) {
   return bytes;
 }
 
-// A tensor without elements counts as constant, so that kernels need not support it.
+// Returns the constant value of an edge. A tensor without elements counts as constant, so that
+// kernels need not support it.
 Tensor value_of(const Edge& edge) {
   const NodeOutput& output = edge.node->outputs[edge.port];
   const Tensor* constant = constant_value(edge);
@@ -36,13 +38,13 @@ Tensor value_of(const Edge& edge) {
                                     : Tensor();
 }
 
-// Bytes and work that are left for the values.
+// The bytes and the work that may still be spent.
 struct Budget {
   size_t bytes;
   double work;  // multiplications
 };
 
-// The node's outputs, if its inputs determine them, and `left` is enough for them.
+// Returns the node's outputs, if its inputs determine them and `left` suffices.
 std::vector<Tensor> known_values(const Node& node, Budget& left) {
   if (!node.def || !node.def->evaluate || node.inputs.empty()) return {};
   if (node.is("ShapeOf")) return {shape_value(node)};
@@ -72,7 +74,7 @@ void fold_constants(Graph& graph, const PassContext&) {
   std::unordered_set<const Node*> dependent;
   for (Node* node : nodes_of(graph)) {
     if (depends_on_values(*node, dependent)) {
-      dependent.insert(node);  // not even its shape is known
+      dependent.insert(node);  // its shape is not known either
       continue;
     }
     const std::vector<Tensor> values = known_values(*node, left);

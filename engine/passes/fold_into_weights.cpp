@@ -12,12 +12,12 @@ namespace clinfer {
 
 namespace {
 
-// The places of the channels in a producer's output and in its weights.
+// The positions of the channels in a producer's output and in its weights.
 struct Weighted {
   const Tensor* weights = nullptr;
   size_t output_rank = 0;
-  size_t channel_axis = 0;  // of the output
-  int64_t outputs = 0;      // channels
+  size_t channel_axis = 0;  // in the output
+  int64_t outputs = 0;      // number of channels
 };
 
 std::optional<Weighted> weighted(const Node& node) {
@@ -32,8 +32,8 @@ std::optional<Weighted> weighted(const Node& node) {
   return {};
 }
 
-// A constant that is one number or one number per channel along `axis` of a tensor of `rank`
-// dimensions; as many values as channels.
+// Returns the values of a constant that is one number, or one number per channel along `axis` of a
+// tensor of `rank` dimensions; always one value for each channel.
 std::optional<std::vector<float>> per_channel(const Edge& edge, size_t rank, size_t axis,
                                               int64_t channels) {
   const Tensor* constant = constant_value(edge);
@@ -47,7 +47,7 @@ std::optional<std::vector<float>> per_channel(const Edge& edge, size_t rank, siz
   return values;
 }
 
-// y = scale * x + shift, per channel, of an element operation with a constant.
+// An element operation with a constant as y = scale * x + shift, per channel.
 struct Affine {
   std::vector<float> scale, shift;
 };
@@ -77,8 +77,8 @@ std::optional<Affine> as_affine(const Node& node, const Edge& x, size_t rank, si
   return affine;
 }
 
-// Weights times a factor per output channel (conv [O,...], group conv [G,O/G,...], matmul [K,N] or
-// [N,K]).
+// Returns the weights times a factor for each output channel (conv [O,...], group conv [G,O/G,...],
+// matmul [K,N] or [N,K]).
 Tensor scaled_outputs(const Node& node, const Tensor& weights, const std::vector<float>& scale) {
   Tensor result = weights.convert(ElementType::f32);
   float* w = result.mutable_data<float>();
@@ -129,7 +129,7 @@ void fold_next_operations(Graph& graph, Node* node) {
   for (Node* folded : chain) graph.disconnect(folded);
 }
 
-// conv(x * s): the multiplication in front of a convolution that is its only user.
+// Folds conv(x * s): a multiplication in front of a convolution that is its only user.
 void fold_before(Graph& graph, Node* node) {
   const auto shape = weighted(*node);
   if (!shape || node->is("MatMul")) return;

@@ -1,6 +1,6 @@
-// A Pad in front of a convolution or a pooling becomes the operation's own pads, where these mean
+// Turns a Pad in front of a convolution or a pooling into the operation's own pads where these mean
 // the same: a convolution sees zeros there, an average may or may not count them, and a maximum
-// sees nothing.
+// ignores them.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -15,12 +15,12 @@ namespace clinfer {
 
 namespace {
 
-// Pads before and after each spatial dimension of [N, C, ...].
+// The padding before and after each spatial dimension of [N, C, ...].
 struct Pads {
   std::vector<int64_t> begin, end;
 };
 
-// The pads of a Pad that adds one constant around spatial dimensions only.
+// Returns the pads of a Pad that adds one constant around spatial dimensions only.
 std::optional<Pads> spatial_pads(const Node& pad) {
   if (!pad.is("Pad") || pad.attributes.get_string("pad_mode") != "constant") return {};
   const Tensor *begin = constant_value(pad.inputs[1]), *end = constant_value(pad.inputs[2]);
@@ -35,7 +35,7 @@ std::optional<Pads> spatial_pads(const Node& pad) {
   return pads;
 }
 
-// The pads that the operation has already; those of auto_pad follow from its shapes.
+// Returns the pads that the operation already has. Those of auto_pad follow from its shapes.
 Pads own_pads(const Node& node, const Shape& kernel) {
   const Shape &in = node.inputs[0].node->shape(node.inputs[0].port), &out = node.shape();
   const size_t spatial = kernel.size();
@@ -100,8 +100,8 @@ void fold(Node* node) {
   Pads pads = own_pads(*node, kernel);
   Node trial = *node;
   if (maximum) {
-    // A maximum over pads is one over what lies beside them, unless the pads are larger; a window
-    // must see some of that.
+    // The maximum stays the same only if padded values never win (the lowest float, or 0 beside
+    // values that are not negative) and every window sees some of the input.
     if (value > std::numeric_limits<float>::lowest() / 2 &&
         !(value == 0 && never_negative(pad.inputs[0])))
       return;
@@ -117,9 +117,10 @@ void fold(Node* node) {
   } else if (value != 0) {
     return;
   } else if (average) {
-    // The Pad's zeros count, the operation's own must then count as well.
+    // The Pad's zeros count in the average, so the operation's own pads must count as well.
     if (node->attributes.get_bool("exclude-pad") && any(pads)) return;
-    // A window beyond the end, where it is rounded up, counts whole only if the operation has pads.
+    // A window beyond the end, due to rounding up, counts as a whole only if the operation has
+    // pads.
     if (!any(pads) && reaches_beyond(*node, kernel)) return;
     trial.attributes.set("exclude-pad", "false");
   }
@@ -134,13 +135,13 @@ void fold(Node* node) {
   try {
     infer_node_shapes(trial);
   } catch (const Error&) {
-    return;  // larger than the operation can have
+    return;  // larger than the operation's pads may be
   }
   if (trial.shape() == node->shape()) *node = std::move(trial);
 }
 
-// A FakeQuantize of a padded tensor pads the quantised one instead, where zeros stay zeros: so what
-// reads it sees the Pad.
+// Moves the Pad behind a FakeQuantize that keeps zeros, so that the quantised tensor is padded and
+// its readers see the Pad.
 void quantize_before(Graph& graph, Node* node) {
   if (!node->is("FakeQuantize")) return;
   const Edge padded = node->inputs[0];

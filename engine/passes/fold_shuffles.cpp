@@ -1,10 +1,11 @@
-// The channel shuffle between two units of a ShuffleNet costs a copy of all channels, and one more
-// of the half that goes around the next unit. Of the shuffled
+// Saves copies in the channel shuffle between two units of a ShuffleNet, which costs a copy of all
+// channels, and another one of the half that goes around the next unit:
 //   y = shuffle(concat(a, b)),  first half -> around the unit,  second half -> convolution
-// the second half is made of the second halves of a and b. With the halves of b swapped, which its
-// convolution's weights see to, these are neighbours in concat(a, b), and the next convolution
-// reads them there, its weights in their order. One copy of the other half remains. A shuffle or a
-// Gather that only orders channels anew costs nothing in front of convolutions that read all of them.
+// The second half of y is made of the second halves of a and b. With the halves of b swapped, by
+// reordering its convolution's weights, these are neighbours in concat(a, b). The next convolution
+// reads them there, with its weights in their order; only the copy of the other half remains. A
+// shuffle or a Gather that only reorders channels costs nothing in front of convolutions that read
+// all of them.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -17,7 +18,7 @@ namespace clinfer {
 
 namespace {
 
-using Order = std::vector<int64_t>;  // order[i]: where the i-th comes from
+using Order = std::vector<int64_t>;  // order[i]: the place from which channel i comes
 
 Tensor permuted(const Tensor& value, size_t axis, const Order& order) {
   const Shape& shape = value.shape();
@@ -34,7 +35,7 @@ Tensor permuted(const Tensor& value, size_t axis, const Order& order) {
   return result;
 }
 
-// A concat of two equal halves, the operations that shuffle them, and the split after them.
+// A concat of two equal halves, the operations that shuffle it, and the split after them.
 struct Shuffle {
   Node* concat = nullptr;
   Node* split = nullptr;
@@ -60,8 +61,8 @@ class Shuffles {
     Tensor value;
   };
 
-  // The last of the three operations, from `apart` on, that turn [N, groups * members, H, W] into
-  // [N, members * groups, H, W]; nullptr where they do not. Groups 0: any number of them.
+  // Returns the last of three operations, starting at `apart`, that turn [N, groups * members, H,
+  // W] into [N, members * groups, H, W]; nullptr if they do not. 0 groups: any number of them.
   Node* shuffled(Node* apart, int64_t groups) const {
     if (!apart->is("Reshape") || apart->shape().size() != 5) return nullptr;
     const Shape& whole = apart->inputs[0].node->shape(apart->inputs[0].port);
@@ -98,8 +99,8 @@ class Shuffles {
     return Shuffle{concat, split, half};
   }
 
-  // The data of an operation that treats each channel by itself, with its constants of another
-  // order added to `made`; none where it is none.
+  // Returns the data input of an operation that treats each channel separately, and adds to `made`
+  // its constants in the new order. Returns nothing for other operations.
   std::optional<Edge> through(Node* node, const Order& order,
                               std::vector<NewConstant>& made) const {
     if (!node->tail.empty() || node->outputs.size() != 1) return {};
@@ -122,7 +123,7 @@ class Shuffles {
         continue;
       }
       const Shape& shape = value->shape();
-      const bool slope = node->is("PReLU") && shape.size() == 1;  // one a channel
+      const bool slope = node->is("PReLU") && shape.size() == 1;  // one slope a channel
       if (shape.size() > 4) return {};
       if (!slope && shape.size() < 3) {
         if (value->elements() != 1) return {};
@@ -134,7 +135,8 @@ class Shuffles {
     return data.node ? std::optional(data) : std::nullopt;
   }
 
-  // Constants that make `edge` come with its channels in another order; false where that cannot be.
+  // Adds to `made` the constants that make `edge` come with its channels in another order. Returns
+  // false if that is impossible.
   bool permute(Edge edge, const Order& order, std::vector<NewConstant>& made) const {
     for (;;) {
       Node* node = edge.node;
@@ -157,7 +159,8 @@ class Shuffles {
                                 Insertion(graph_, constant.node).constant(constant.value));
   }
 
-  // Finds each channel of the data among those that a Gather gives, if it gives them all.
+  // Returns where each channel of the data is among those that a Gather gives, if it gives them
+  // all.
   static std::optional<Order> order_after(const Node& gather) {
     const Tensor* indices = constant_value(gather.inputs[1]);
     const Tensor* axis = constant_value(gather.inputs[2]);
@@ -176,8 +179,8 @@ class Shuffles {
     return order;
   }
 
-  // Channels in another order for convolutions (RGB for BGR, or a shuffle before a stage): their
-  // weights are reordered instead.
+  // Removes reorderings of channels in front of convolutions (RGB for BGR, or a shuffle before a
+  // stage) by reordering the convolutions' weights.
   void fold_reordering(Node* node) {
     Node* last = node;
     std::optional<Order> order;
@@ -195,8 +198,8 @@ class Shuffles {
     graph_.replace_uses({last, 0}, node->inputs[0]);
   }
 
-  // Constants that let all who read `edge` read its channels in another order, the i-th where
-  // order[i] is; false where that cannot be.
+  // Adds to `made` the constants that let all readers of `edge` read its channels in another order,
+  // the i-th from order[i]. Returns false if that is impossible.
   bool reorder_readers(Edge edge, const Order& order, std::vector<NewConstant>& made) const {
     std::vector<Edge> reordered{edge};
     while (!reordered.empty()) {
@@ -233,7 +236,7 @@ class Shuffles {
     const Edge second{shuffle.split, 1};
     const std::vector<Node*> readers = graph_.users(second);
     std::vector<NewConstant> made;
-    // second[2 t + i] is now at i * quarter + t.
+    // The old channel second[2 t + i] is now at i * quarter + t.
     Order pairs, swapped;
     for (int64_t k = 0; k < half; ++k) {
       pairs.push_back(k % quarter * 2 + k / quarter);
@@ -248,7 +251,7 @@ class Shuffles {
     if (readers.empty() || !permute(shuffle.concat->inputs[1], swapped, made)) return;
     replace(made);
 
-    // The concat is a1, a2, b2, b1.
+    // The concat holds the quarters a1, a2, b2, b1.
     const Shape whole = shuffle.concat->shape();
     Insertion add(graph_, shuffle.split);
     const auto reshape = [&](const Edge& x, const Shape& shape) {

@@ -1,7 +1,6 @@
-// The first layer of a YOLOv5 or YOLOX ("focus") puts each block of pixels into the channels of
-// one, by slices with steps and a concat or by SpaceToDepth, and a convolution follows. Its weights
-// for a block's pixels equal those of a larger kernel that strides by blocks over the picture
-// itself, without a copy.
+// Removes the copy in the first layer ("focus") of a YOLOv5 or YOLOX. That layer moves each block
+// of pixels into the channels, by slices with steps and a concat or by SpaceToDepth, and a
+// convolution follows. A larger kernel that strides over the picture by blocks computes the same.
 #include <algorithm>
 #include <optional>
 
@@ -13,22 +12,23 @@ namespace clinfer {
 
 namespace {
 
-// The origin of a channel of the convolution's input: a channel and a pixel of each block.
+// The origin of a channel of the convolution's input: a channel, and a pixel of each block.
 struct Place {
   int64_t channel, y, x;
 };
 
-// Blocks of a picture, as channels.
+// A picture whose blocks became channels.
 struct Blocks {
   Edge picture;
   int64_t height = 0, width = 0;  // of a block
   std::vector<Place> places;      // of all channels
 };
 
-// The edge that views lead back to, and how its row-major elements are seen.
+// Follows views back to their source. Returns it, and how its row-major elements are seen through
+// the views.
 std::optional<std::pair<Edge, TensorDesc>> seen(const Edge& edge) {
-  constexpr size_t kMostViews = 16;  // one after the other; two take every other row and column
-  std::vector<Edge> views{edge};     // from the last one on
+  constexpr size_t kMostViews = 16;  // in a row; two of them take every other row and column
+  std::vector<Edge> views{edge};     // from the last view to the first
   while (views.back().node->def && views.back().node->def->view) {
     if (views.size() > kMostViews) return {};
     views.push_back(views.back().node->inputs[0]);
@@ -90,7 +90,7 @@ std::optional<Blocks> of_space_to_depth(const Node& node) {
   return blocks;
 }
 
-// Each pixel of each block, once.
+// Returns whether each pixel of each block occurs once.
 bool covers(const Blocks& blocks) {
   const Shape& whole = blocks.picture.node->shape(blocks.picture.port);
   if (static_cast<int64_t>(blocks.places.size()) != whole[1] * blocks.height * blocks.width)
@@ -103,7 +103,7 @@ bool covers(const Blocks& blocks) {
   return std::find(found.begin(), found.end(), false) == found.end();
 }
 
-// [O, I, kh, kw] over blocks as [O, channels, kh * height, kw * width] over pixels.
+// Spreads weights [O, I, kh, kw] over blocks to [O, channels, kh * height, kw * width] over pixels.
 Tensor spread(const Tensor& weights, const Blocks& blocks) {
   const Shape from = weights.shape();
   const Shape to{from[0], blocks.picture.node->shape(blocks.picture.port)[1],
@@ -134,7 +134,8 @@ void fold(Graph& graph, Node& convolution, const Blocks& blocks) {
     const int64_t size = d == 1 ? blocks.height : blocks.width;
     strides.push_back(s.stride[d] * size);
     begin.push_back(s.pad[d] * size);
-    // The last position's reach beyond the picture; negative where it ends before the border.
+    // The distance that the last window reaches beyond the picture; negative if it ends before the
+    // border.
     end.push_back((s.out[d] - 1) * strides.back() + s.kernel[d] * size - whole[d + 1] -
                   begin.back());
   }

@@ -1,6 +1,6 @@
 // Replaces an activation that is written out in several operations, such as x * tanh(log(1 +
-// exp(x))) for Mish, by the one operation. It is recognised by its values, not by how it is
-// written: exporters order, nest and scale the parts in many ways.
+// exp(x))) for Mish, by one operation. It is recognised by its values, not by its form, because
+// exporters order, nest and scale the parts in many ways.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -15,26 +15,27 @@ namespace clinfer {
 
 namespace {
 
-constexpr size_t kMostOperations = 16;  // of one activation
+constexpr size_t kMostOperations = 16;  // in one activation
 // The tolerance is a share of max(1, |y|): above the rounding of constants to f16 (1/6 is off by
 // 2.4e-4), and far below the differences between activations.
 constexpr float kTolerance = 3e-4f;
-constexpr int kProbesPerUnit = 8, kReach = 10;  // x = -10 ... 10, with all kinks of activations
+// X = -10 ... 10, including the kinks of all activations.
+constexpr int kProbesPerUnit = 8, kReach = 10;
 constexpr float kFarthest = 1e30f;
-// An activation that gives 0 gives it exactly from here on, and at 0: a small number added to it
-// keeps a later quotient or logarithm finite.
+// Beyond this |x|, and at 0, an activation that gives 0 has to be exact to kLeast: a small number
+// added there would keep a later quotient or logarithm finite.
 constexpr float kSaturated = 50, kLeast = 1e-16f;
 
 using Values = std::vector<float>;
 
-// The first two of all probes are these; parameters follow from the values there.
+// The positions of the first two probes, whose values determine parameters.
 enum Probe { at_one, at_minus_one };
 
-// A few that nearly all other functions fail at.
+// A few probes, to reject nearly all other functions early.
 const Values kFirstProbes{1, -1, 0, 0.4f, 2.3f, -3.1f, 7.7f, -60};
 
-// All: those within reach on a grid; others between them that lie on none, since floor(16 * x) / 16
-// is x on one; then some far ones on either side, since min(max(x, 0), 300) is no ReLU.
+// Returns all probes: a grid of those within reach; others between them, since floor(16 * x) / 16
+// equals x on the grid; and some far ones on either side, since min(max(x, 0), 300) is no ReLU.
 Values all_probes() {
   Values x{1, -1};
   for (int i = -kReach * kProbesPerUnit; i <= kReach * kProbesPerUnit; ++i)
@@ -52,13 +53,13 @@ Values all_probes() {
 struct Activation {
   const char* type;
   int opset;
-  const char* function;                    // of scalar_functions.h
-  float parameter = 0;                     // its alpha, or its second operand
+  const char* function;                    // its name in scalar_functions.h
+  float parameter = 0;                     // alpha, or the second operand
   std::optional<float> second_input = {};  // of the operation
   std::pair<const char*, const char*> attribute = {nullptr, nullptr};
 };
 
-// Activations that `y` could be, each with the parameter that fits at one point.
+// Returns the activations that `y` could be, each with the parameter that fits at one point.
 std::vector<Activation> candidates(const Values& y) {
   std::vector<Activation> all{
       {"Sigmoid", 1, "sigmoid"},
@@ -79,12 +80,12 @@ std::vector<Activation> candidates(const Values& y) {
   return all;
 }
 
-// The function of this name, which is known to exist; looked up once for many values.
+// The function of this name, which must exist; looked up once for many values.
 class Scalar {
  public:
   Scalar(const std::string& name, bool unary)
       : unary_(unary ? find_unary(name) : nullptr), binary_(unary ? nullptr : find_binary(name)) {}
-  // `second`: a binary function's second operand, a unary one's alpha.
+  // `second`: the second operand of a binary function, or alpha of a unary one.
   float operator()(float x, float second, float beta = 0) const {
     return unary_ ? unary_->apply(x, second, beta) : binary_->apply(x, second);
   }
@@ -94,13 +95,13 @@ class Scalar {
   const BinaryFunction* binary_;
 };
 
-// The scale by which a difference at `x` is judged.
+// Returns the scale by which a difference at `x` is judged.
 float scale_at(float x, float wanted) {
   const bool exact = x == 0 || std::fabs(x) > kSaturated;
   return std::max(std::fabs(wanted), exact ? kLeast : 1.f);
 }
 
-// The candidate that comes closest, if it is close enough everywhere.
+// Returns the candidate that comes closest, if it is close enough at all probes.
 std::optional<Activation> recognised(const Values& x, const Values& y) {
   std::optional<Activation> best;
   float best_error = kTolerance;
@@ -112,7 +113,7 @@ std::optional<Activation> recognised(const Values& x, const Values& y) {
       if (std::fabs(x[i]) > kReach && !std::isfinite(y[i])) continue;
       const float wanted = function(x[i], candidate.parameter);
       const float error = std::fabs(y[i] - wanted) / scale_at(x[i], wanted);
-      worst = error <= worst ? worst : error;  // a NaN is the worst
+      worst = error <= worst ? worst : error;  // keeps NaN as the worst
     }
     if (worst <= best_error) {
       best = candidate;
@@ -122,7 +123,8 @@ std::optional<Activation> recognised(const Values& x, const Values& y) {
   return best;
 }
 
-// A function of floats, one by one, whose constant operands are single numbers.
+// Returns the node as a function of one float, if it is one whose other operands are single
+// constant numbers.
 std::optional<ElementFunction> scalar_function(const Node& node) {
   if (!node.def || node.def->families.empty() ||
       node.def->families.front() != &kElementwiseFamily || node.outputs.size() != 1 ||
@@ -150,7 +152,7 @@ class Activations {
   }
 
  private:
-  // Walks up from `node`. Wherever all its values come from one edge, what lies between is a
+  // Walks up from `node`. Wherever all values come from one edge, the operations between are a
   // function of one number.
   void fuse(Node* node) {
     std::vector<Node*> inside;  // from `node` upwards

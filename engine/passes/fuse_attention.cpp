@@ -1,7 +1,7 @@
-// Attention, softmax(scale * q k^T + bias) v, becomes one operation, which stores no scores. Between its
-// two products may stand, as exporters write it:
+// Replaces attention, softmax(scale * q k^T + bias) v, by one operation, which stores no scores.
+// Exporters may write the following between its two products:
 //   Multiply or Divide by a number       the scale (simplify_products has moved it here)
-//   Add                                  a bias: relative positions, a mask of numbers, another for windows
+//   Add                                  a bias: relative positions, masks of numbers
 //   Select of the scores and a number    a mask of booleans
 //   Reshape of the batch alone           windows by images, heads by images
 //   Select of the weights and 0          rows that see nothing (ONNX's Attention)
@@ -21,12 +21,12 @@ namespace clinfer {
 namespace {
 
 constexpr int64_t kMostConstant = 1 << 24;  // elements of a bias that is computed here
-// A score that this is added to has the weight 0, in f16 as well.
+// A score that gets this added has weight 0, in f16 as well.
 constexpr float kHides = -10000;
 
 struct Place {
   Edge edge;
-  Shape batch;  // of the scores where it meets them
+  Shape batch;  // of the scores where this is applied
 };
 
 // The steps between the products, and the first product.
@@ -34,10 +34,10 @@ struct Scores {
   Node* product = nullptr;
   float scale = 1;
   std::vector<Place> biases;
-  std::optional<Place> mask;  // of booleans
+  std::optional<Place> mask;  // a boolean mask
   bool hides_true = false;    // the mask is true where a score is hidden
   float masked = 0;
-  std::vector<Shape> batches;  // that the scores have on the way
+  std::vector<Shape> batches;  // shapes that the batch of the scores takes on the way
 };
 
 const Shape& shape_of(const Edge& edge) { return edge.node->shape(edge.port); }
@@ -56,7 +56,8 @@ std::optional<float> one_number(const Edge& edge) {
   return value->to_floats()[0];
 }
 
-// Follows the scores from the SoftMax back to their product; none: something else is on the way.
+// Follows the scores from the SoftMax back to their product. Returns nothing if there are other
+// operations on the way.
 std::optional<Scores> scores_of(const Graph& graph, const Edge& edge, Scores found) {
   Node& node = *edge.node;
   if (!node.def || !node.tail.empty() || graph.use_count(edge) != 1 || node.shape().size() < 2)
@@ -88,7 +89,8 @@ std::optional<Scores> scores_of(const Graph& graph, const Edge& edge, Scores fou
     }
     return {};
   }
-  // A bias that is added afterwards would have to be added to hidden scores as well.
+  // Allows this only first: a bias added afterwards would have to be added to hidden scores as
+  // well.
   if (node.is("Select") && !found.mask && found.biases.empty() && found.scale == 1) {
     for (const size_t side : {1, 2}) {
       const auto number = one_number(node.inputs[3 - side]);
@@ -104,8 +106,8 @@ std::optional<Scores> scores_of(const Graph& graph, const Edge& edge, Scores fou
   return {};
 }
 
-// Returns for each dimension of `batch` the first and the end of those of `fine` that it consists
-// of; none where these divide it otherwise.
+// Returns for each dimension of `batch` the range of dimensions of `fine` that it consists of;
+// nothing if these divide it in another way.
 std::optional<std::vector<std::pair<size_t, size_t>>> parts_of(const Shape& batch,
                                                                const Shape& fine) {
   std::vector<std::pair<size_t, size_t>> parts;
@@ -124,7 +126,8 @@ std::optional<std::vector<std::pair<size_t, size_t>>> parts_of(const Shape& batc
   return parts;
 }
 
-// Reads a reshape's input, so that no reshape stands on another: their views would need a copy.
+// Reshapes an edge. If it is a reshape already, reads that one's input, because views of views
+// might need a copy.
 Edge reshaped(Insertion& add, Edge edge, const Shape& shape) {
   if (shape_of(edge) == shape) return edge;
   if (reshapes(*edge.node)) edge = edge.node->inputs[0];
@@ -133,7 +136,7 @@ Edge reshaped(Insertion& add, Edge edge, const Shape& shape) {
   return add.op("Reshape", 1, {edge, add.ints(shape)}, {{"special_zero", "false"}});
 }
 
-// The operand with the batch of the scores, `batch`, divided as in `fine`.
+// Returns the operand with the batch of the scores, `batch`, divided as in `fine`.
 std::optional<Edge> divided(Insertion& add, const Edge& edge, const Shape& batch,
                             const Shape& fine) {
   const auto parts = parts_of(batch, fine);
@@ -153,8 +156,8 @@ std::optional<Edge> divided(Insertion& add, const Edge& edge, const Shape& batch
   return reshaped(add, edge, shape);
 }
 
-// The heads of keys or values that several heads of queries share, before they were repeated: a reshape of
-// a Broadcast.
+// Returns the node with the heads of keys or values before they were repeated for several heads of
+// queries (by a reshape of a Broadcast).
 const Node* repeated(const Edge& edge) {
   const Node& node = *edge.node;
   if (!only_batch_changes(node)) return nullptr;
@@ -171,7 +174,7 @@ Edge turned(Insertion& add, const Edge& edge) {
   return add.op("Transpose", 1, {edge, add.ints(order)});
 }
 
-// Writes all digits that a float has.
+// Writes a float so that it is read back exactly.
 std::string text_of(float value) {
   char text[32];
   return {text, std::to_chars(text, text + sizeof text, value).ptr};
@@ -181,7 +184,7 @@ bool is_turned(const Node& product, const char* flag) {
   return product.attributes.get_bool(flag, false);
 }
 
-// Two constants, summed up with broadcasting.
+// Returns the sum of two constants, with broadcasting.
 std::optional<Tensor> sum_of(const Tensor& a, const Tensor& b) {
   const OpDef* def = find_op("Add", 1);
   const std::vector<ValueInfo> inputs{{ElementType::f32, a.shape(), {}},
@@ -217,7 +220,8 @@ bool is_causal(const Tensor& bias, int64_t queries, int64_t keys) {
   return true;
 }
 
-// A constant mask as numbers to add; none where a row is hidden as a whole, whose weights are equal.
+// Returns a constant mask as numbers to add. Returns nothing if the mask hides a whole row, whose
+// weights would be equal.
 std::optional<Tensor> mask_as_bias(const Tensor& mask, bool hides_true, float masked) {
   if (masked > kHides || mask.shape().empty()) return {};
   std::vector<float> values = mask.to_floats();
@@ -236,11 +240,11 @@ std::optional<Tensor> mask_as_bias(const Tensor& mask, bool hides_true, float ma
 struct Found {
   Node* softmax = nullptr;
   Scores scores;
-  Node* product = nullptr;     // the second
-  bool weights_right = false;  // in it, turned
-  std::optional<Place> sees;   // false: the row's weights are 0
-  Node* last = nullptr;        // whose output is replaced: the product, or a reshape after it
-  bool tokens_first = false;   // its readers want the heads after the tokens
+  Node* product = nullptr;     // the second product
+  bool weights_right = false;  // the weights are its right operand, transposed
+  std::optional<Place> sees;   // false in a row: all its weights are 0
+  Node* last = nullptr;        // its output is replaced: the second product, or a reshape after it
+  bool tokens_first = false;   // readers expect the heads after the tokens
 };
 
 std::optional<Found> found_from(const Graph& graph, Node& softmax) {
@@ -290,7 +294,7 @@ std::optional<Found> found_from(const Graph& graph, Node& softmax) {
   return found;
 }
 
-// The batch that all others are made of.
+// Returns the shape from which all other batches can be composed.
 std::optional<Shape> finest(const std::vector<Shape>& batches) {
   const Shape& fine =
       *std::max_element(batches.begin(), batches.end(),
@@ -300,8 +304,8 @@ std::optional<Shape> finest(const std::vector<Shape>& batches) {
   return fine;
 }
 
-// The bias of all summands, with the batch divided; an edge without a node: there is none. No value: it
-// cannot be written so.
+// Returns the sum of all biases, with the batch divided. An edge without a node means that there is
+// none; no value, that it cannot be written so.
 std::optional<Edge> bias_of(Insertion& add, const Found& found, const Shape& fine) {
   const Scores& scores = found.scores;
   std::vector<Place> summands = scores.biases;
@@ -374,20 +378,20 @@ void fuse(Graph& graph, const PassContext& context, Found found) {
     inputs.push_back(*mask);
     attributes["masked"] = text_of(scores.masked);
   }
-  // The last dimension of the batch that readers see are the heads.
+  // The heads are the last dimension of the batch that readers see.
   const auto parts = parts_of(batch_of(found.last->shape()), *fine);
   const size_t heads = found.tokens_first && parts && !parts->empty()
                            ? parts->back().second - parts->back().first
                            : 0;
   attributes["heads"] = std::to_string(heads);
   Edge made = add.op("Attention", 1, inputs, attributes);
-  // The operands are described in rows: assign_layouts copies what kernels cannot read as it lies.
+  // Describes the operands as row-major: assign_layouts copies those that kernels cannot read.
   OpDesc desc = describe(*made.node);
   for (TensorDesc& input : desc.inputs) input = TensorDesc::row_major(input.type, input.shape);
   if (accepting_families(*made.node->def, desc, context.traits).empty()) return;
   made.node->computes = found.softmax->computes;
   if (heads > 0) {
-    // Tokens back to where the products have them.
+    // Moves the tokens back to where the products have them.
     const size_t rank = fine->size(), tokens = rank - heads;
     std::vector<int64_t> order;
     for (size_t d = 0; d < rank; ++d) order.push_back(static_cast<int64_t>(d < tokens ? d : d + 1));

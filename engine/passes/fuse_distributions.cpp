@@ -1,6 +1,6 @@
-// The mean of numbers by the probabilities of a SoftMax becomes one operation, SoftMaxMean, which
-// stores no probabilities. Detectors that learn distances as distributions (YOLOv8, YOLO11, NanoDet,
-// PP-YOLOE) write it as
+// Replaces the mean of numbers, weighted with the probabilities of a SoftMax, by one operation,
+// SoftMaxMean, which stores no probabilities. Detectors that learn distances as distributions
+// (YOLOv8, YOLO11, NanoDet, PP-YOLOE) write it as
 //   a 1x1 convolution of the SoftMax over the channels, with one output channel
 //   a product with a vector, of the SoftMax over the last axis
 //   ReduceSum of the SoftMax times constants that vary along its axis only
@@ -21,7 +21,7 @@ struct Mean {
   const Tensor* numbers = nullptr;
 };
 
-// The SoftMax that only `reader` reads, and its axis.
+// Returns the SoftMax of this edge and its axis, if the edge has a single reader.
 std::optional<Mean> distribution(const Graph& graph, const Edge& edge) {
   Node& node = *edge.node;
   if (!node.is("SoftMax") || !node.tail.empty() || graph.use_count(edge) != 1) return {};
@@ -29,7 +29,8 @@ std::optional<Mean> distribution(const Graph& graph, const Edge& edge) {
   return Mean{&node, checked_axis(node.attributes.get_int("axis", 1), rank, "axis"), nullptr};
 }
 
-// Keeps the mean if it is over `axis`, by constants of which there is one for each element of it.
+// Returns the mean if it is over `axis` and the constants have one number for each element along
+// it.
 std::optional<Mean> with_numbers(std::optional<Mean> mean, size_t axis, const Edge& numbers) {
   if (!mean || mean->axis != axis) return {};
   mean->numbers = constant_value(numbers);
@@ -54,7 +55,7 @@ std::optional<Mean> by_convolution(const Graph& graph, const Node& node) {
   if (node.shape() != one || !is_all(node, "strides", 1) || !is_all(node, "pads_begin", 0) ||
       !is_all(node, "pads_end", 0))
     return {};
-  // A larger window has more numbers than channels.
+  // Larger windows have more numbers than channels.
   return with_numbers(mean, 1, node.inputs[1]);
 }
 
@@ -63,7 +64,7 @@ std::optional<Mean> by_product(const Graph& graph, const Node& node) {
   if (!mean || mean->softmax->shape().size() < 2 || node.attributes.get_bool("transpose_a", false))
     return {};
   const Shape &from = mean->softmax->shape(), &to = node.shape();
-  // The axis is gone, or of size 1.
+  // The axis must be gone, or of size 1.
   const size_t kept = from.size() - 1;
   if (to.size() < kept || to.size() > kept + 1 || (to.size() > kept && to[kept] != 1) ||
       !std::equal(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(kept), to.begin()))
@@ -83,7 +84,7 @@ std::optional<Mean> by_sum(const Graph& graph, const Node& node) {
     const Edge& numbers = product.inputs[1 - side];
     if (!mean || mean->softmax->shape() != product.shape()) continue;
     const Shape& shape = numbers.node->shape(numbers.port);
-    // Their one long dimension lies on the axis.
+    // The only long dimension of the constants must lie on the axis.
     const size_t before = rank - axis;
     if (shape.size() >= before && shape[shape.size() - before] == count(shape))
       return with_numbers(mean, axis, numbers);

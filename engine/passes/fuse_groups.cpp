@@ -9,8 +9,7 @@ namespace clinfer {
 
 namespace {
 
-// One after the other along a new first dimension (weights) or along dimension 1 (biases
-// [1,C,1,1]).
+// Joins tensors along a new first dimension (weights) or along dimension 1 (biases [1,C,1,1]).
 Tensor joined(const std::vector<const Tensor*>& parts, Shape shape) {
   Tensor all = Tensor::allocate(ElementType::f32, std::move(shape));
   float* to = all.mutable_data<float>();
@@ -21,7 +20,7 @@ Tensor joined(const std::vector<const Tensor*>& parts, Shape shape) {
   return all;
 }
 
-// The constant that `add` adds to `x` if it has one number per channel, else nullptr.
+// Returns the constant that `add` adds to `x` if it has one number per channel, else nullptr.
 const Tensor* bias_of(const Node& add, const Edge& x) {
   if (!add.is("Add") || add.inputs.size() != 2 || !add.tail.empty()) return nullptr;
   const Tensor* value = constant_value(add.inputs[add.inputs[0] == x ? 1 : 0]);

@@ -20,7 +20,8 @@ using Axes = std::vector<int64_t>;
 
 Edge input(const Edge& edge, size_t i) { return edge.node->inputs[i]; }
 
-// An operation with one output and as many inputs, none of them fused into its tail.
+// Returns whether the edge is an operation of this type with one output, this number of inputs, and
+// no tail.
 bool is(const Edge& edge, const char* type, size_t inputs) {
   return edge.node->is(type) && edge.node->inputs.size() == inputs &&
          edge.node->outputs.size() == 1 && is_float(edge.node->outputs[0].type);
@@ -32,7 +33,7 @@ std::optional<float> number(const Edge& edge) {
   return constant->to_floats()[0];
 }
 
-// Operand and axes of a reduction that keeps the dimensions.
+// The operand and the axes of a reduction that keeps the dimensions.
 struct Reduced {
   Edge x;
   Axes axes;  // ascending
@@ -49,14 +50,14 @@ std::optional<Reduced> reduced(const Edge& edge, const char* type) {
   return result;
 }
 
-// x - mean(x).
+// Recognises x - mean(x).
 std::optional<Reduced> centred(const Edge& edge) {
   if (!is(edge, "Subtract", 2)) return {};
   const auto mean = reduced(input(edge, 1), "ReduceMean");
   return mean && mean->x == input(edge, 0) ? mean : std::nullopt;
 }
 
-// The operand of a square: `values`, or x - mean(x), given by the mean's x and axes.
+// The operand of a square: `values`, or x - mean(x), then given by the mean's operand and axes.
 struct Squared {
   std::optional<Reduced> centred;
   Edge values;
@@ -77,7 +78,7 @@ std::optional<Squared> squared(const Edge& edge) {
   return Squared{{}, input(edge, 0)};
 }
 
-// A divisor: the root of a mean or a sum of squares.
+// A divisor: the root of a mean of squares or of a sum of squares.
 struct Divisor {
   Edge x;
   Axes axes;
@@ -90,7 +91,7 @@ struct Divisor {
   } where = inside;  // of the root, or at_least: max(root, epsilon)
 };
 
-// Mean or sum of squares, without an epsilon yet.
+// Recognises a mean or a sum of squares, without an epsilon.
 std::optional<Divisor> sum_of_squares(const Edge& edge) {
   for (const char* type : {"ReduceMean", "ReduceSum"}) {
     const auto sum = reduced(edge, type);
@@ -106,7 +107,7 @@ std::optional<Divisor> sum_of_squares(const Edge& edge) {
   return {};
 }
 
-// An operand and a number, in either order.
+// Recognises an operation of an operand and a number, in either order.
 std::optional<std::pair<Edge, float>> with_number(const Edge& edge, const char* type) {
   if (!is(edge, type, 2)) return {};
   for (size_t side : {1, 0})
@@ -114,7 +115,7 @@ std::optional<std::pair<Edge, float>> with_number(const Edge& edge, const char* 
   return {};
 }
 
-// The argument of a root.
+// Recognises the argument of a root.
 std::optional<Divisor> radicand(const Edge& edge) {
   if (auto divisor = sum_of_squares(edge)) return divisor;
   const auto sum = with_number(edge, "Add");
@@ -131,7 +132,8 @@ std::optional<Divisor> root(const Edge& edge) {
 }
 
 std::optional<Divisor> divisor_of(Edge edge) {
-  if (edge.node->is("Broadcast")) edge = input(edge, 0);  // of the norm, to what it divides
+  // It broadcasts the norm to the shape of the dividend.
+  if (edge.node->is("Broadcast")) edge = input(edge, 0);
   if (auto plain = root(edge)) return plain;
   for (const char* type : {"Add", "Maximum"}) {
     const auto bound = with_number(edge, type);
@@ -149,7 +151,7 @@ std::optional<Divisor> divisor_of(Edge edge) {
   return divisor;
 }
 
-// 1 / divisor.
+// Recognises 1 / divisor.
 std::optional<Divisor> inverse(const Edge& edge) {
   if (is(edge, "Divide", 2) && number(input(edge, 0)) == 1.f) return divisor_of(input(edge, 1));
   if (!is(edge, "Power", 2)) return {};
@@ -187,7 +189,7 @@ class Normalizations {
         if (fuse_sum(node, input(self, side), input(self, 1 - side))) return;
   }
 
-  // x or d, divided.
+  // Fuses x or d, divided by the divisor.
   bool fuse_quotient(Node* node, const Edge& dividend, const Divisor& divisor) {
     const auto normalized = normalize(node, dividend, divisor);
     if (!normalized || normalized->node->shape() != node->shape()) return false;
@@ -197,7 +199,7 @@ class Normalizations {
     return true;
   }
 
-  // x times 1/s, or times g/s.
+  // Fuses x times 1/s, or times g/s.
   bool fuse_product(Node* node, const Edge& dividend, const Edge& factor) {
     if (const auto divisor = inverse(factor)) return fuse_quotient(node, dividend, *divisor);
     const auto scaled = scaled_inverse(factor);
@@ -223,7 +225,7 @@ class Normalizations {
     return {};
   }
 
-  // x * r + (b - mean(x) * r), r being 1/s or g/s.
+  // Fuses x * r + (b - mean(x) * r), where r is 1/s or g/s.
   bool fuse_sum(Node* node, const Edge& product, const Edge& rest) {
     if (!is(product, "Multiply", 2) || !is(rest, "Subtract", 2)) return false;
     const Edge shift = input(rest, 0), means = input(rest, 1);
@@ -248,7 +250,7 @@ class Normalizations {
   }
 
   // Inserts the normalisation of x before `node`, whose value it computes. `centred_later`: the
-  // mean is not subtracted from the dividend, but the caller has found it elsewhere.
+  // dividend is x itself; the caller has found the subtraction of the mean elsewhere.
   std::optional<Edge> normalize(Node* node, const Edge& dividend, const Divisor& divisor,
                                 bool centred_later = false) {
     const Shape& shape = divisor.x.node->shape(divisor.x.port);

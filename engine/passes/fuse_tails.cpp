@@ -13,7 +13,8 @@ namespace clinfer {
 
 namespace {
 
-// Far more than real networks need. The time to fuse a step grows with the length of the tail.
+// Limits the time of fusing, which grows with the tail's length. Real networks have far shorter
+// tails.
 constexpr size_t kLongestTail = 64;
 
 // Reads the operand of a Pad that adds zeros after the channels, instead of the Pad's output.
@@ -47,7 +48,7 @@ void take_bytes(Edge& operand, PostOp& step) {
   operand = node.inputs[0];
 }
 
-// Constants of a candidate node; they are added to the graph if the candidate is accepted.
+// The constants of a candidate node, which are added to the graph if the candidate is accepted.
 using Constants = std::vector<std::unique_ptr<Node>>;
 
 Edge make_constant(Tensor value, Constants& made) {
@@ -63,12 +64,11 @@ const Tensor* constant_operand(const Node& node, const PostOp& op) {
   return op.is_unary() ? nullptr : constant_value(node.inputs[op.operand]);
 }
 
-// A tail that ends in multiply, add, to_byte as Quantize has put them there, with less to compute:
-// no shift by 0, no limits that bytes have anyway, and the factor folded into constants further in
-// front.
+// Shortens a tail that ends in multiply, add, to_byte as Quantize makes it: drops a shift by 0 and
+// limits that bytes have anyway, and folds the factor into earlier constants.
 void shorten(Node& node, Constants& made) {
   const auto constant = [&](const PostOp& op) { return constant_operand(node, op); };
-  size_t factor = node.tail.size() - 3;  // place of the multiplication
+  size_t factor = node.tail.size() - 3;  // the multiplication's position
   const std::vector<float> scale = constant(node.tail[factor])->to_floats(),
                            shift = constant(node.tail[factor + 1])->to_floats();
   const Shape scale_shape = constant(node.tail[factor])->shape();
@@ -123,8 +123,7 @@ void shorten(Node& node, Constants& made) {
   }
 }
 
-// Multiplications by constants and additions of constants that follow one another become one of
-// each.
+// Merges successive multiplications by constants and additions of constants into one of each.
 void merge_linear(Node& node, Constants& made) {
   const auto operand = [&](const PostOp& op) -> const Tensor* {
     const Tensor* value = constant_operand(node, op);
@@ -133,7 +132,7 @@ void merge_linear(Node& node, Constants& made) {
   };
   std::vector<PostOp> merged;
   for (size_t from = 0; from < node.tail.size();) {
-    // x * factor + shift, both of `shape` or single
+    // x * factor + shift; both have `shape` or a single element
     std::vector<float> factor{1}, shift{0};
     Shape shape;
     size_t to = from;
@@ -183,7 +182,7 @@ void merge_linear(Node& node, Constants& made) {
   node.tail = std::move(merged);
 }
 
-// Operands in the order of their use, and no others.
+// Lists the operands in the order of their use, and drops all others.
 void order_operands(Node& node) {
   std::vector<Edge> inputs(node.inputs.begin(),
                            node.inputs.begin() + static_cast<std::ptrdiff_t>(node.own_inputs));
@@ -210,7 +209,8 @@ bool among(const Node& node, const Edge& input) {
   return std::find(node.inputs.begin(), node.inputs.end(), input) != node.inputs.end();
 }
 
-// Fuses `user` into the producer of its input `main`; false (nothing changed) where that cannot be.
+// Fuses `user` into the producer of its input `main`. Returns false, without a change, if that is
+// impossible.
 bool fuse(Graph& graph, Node* user, int main, const PassContext& context) {
   const Edge x = user->inputs[main];
   Node* producer = x.node;
@@ -221,8 +221,8 @@ bool fuse(Graph& graph, Node* user, int main, const PassContext& context) {
       !(is_float(user->outputs[0].type) || (user->is("Quantize") && !branch)) ||
       producer->shape() != user->shape())
     return false;
-  // Where others read it too, the producer stays at its position, where no operand but constants
-  // exists yet.
+  // If others read the value too, the producer stays at its position, where no operands but
+  // constants are available.
   const bool others = graph.use_count(x) != 1, stays = others || keeps_one;
   if ((others && keeps_one) || (stays && !computes_with_constants(*user, main))) return false;
   const OpDesc desc = describe(*user);
@@ -230,8 +230,8 @@ bool fuse(Graph& graph, Node* user, int main, const PassContext& context) {
   if (fused.steps.empty() || producer->tail.size() + fused.steps.size() > kLongestTail)
     return false;
 
-  // The producer as it would be: its inputs, then the operands of the new steps in the order of
-  // their use.
+  // Builds the producer as it would be: its inputs, then the operands of the new steps in the order
+  // of their use.
   Node candidate = *producer;
   if (candidate.tail.empty()) candidate.own_inputs = candidate.inputs.size();
   Constants made;
@@ -282,7 +282,7 @@ bool fuse(Graph& graph, Node* user, int main, const PassContext& context) {
   producer->outputs = candidate.outputs;
   producer->outputs[x.port].names = user->outputs[0].names;
   if (others) graph.replace_uses({producer, 0}, {producer, 1});
-  // The operands exist at the user's position, so the producer moves there; only the user needed it
+  // Moves the producer to the user's position, where the operands exist. No other node needed it
   // before.
   if (!stays) graph.move_after(producer, user);
   graph.replace_uses({user, 0}, {producer, x.port});
@@ -290,11 +290,11 @@ bool fuse(Graph& graph, Node* user, int main, const PassContext& context) {
   return true;
 }
 
-// A FakeQuantize that no kernel took: its steps as a product with a tail, which the element kernel
+// Rewrites a FakeQuantize that no kernel took as a product with a tail, which the element kernel
 // computes in fewer instructions.
 void spell_out(Graph& graph, Node& node, const PassContext& context) {
   OpDesc desc = describe(node);
-  desc.outputs[0].type = ElementType::f32;  // in front of a tail that makes bytes
+  desc.outputs[0].type = ElementType::f32;  // needed for a tail that makes bytes
   const TailSteps steps = node.def->as_tail(desc, 0);
   if (steps.steps.empty()) return;
   Node product = node;
@@ -319,7 +319,7 @@ void spell_out(Graph& graph, Node& node, const PassContext& context) {
   };
   for (const PostOp& step : steps.steps)
     take(step, step.is_unary() ? Edge{} : add.constant(constant_of(step)));
-  if (scaled) product.tail.erase(product.tail.begin());  // the product itself
+  if (scaled) product.tail.erase(product.tail.begin());  // the product computes this step itself
   for (const PostOp& step : node.tail)
     take(step, step.is_unary() ? Edge{} : node.inputs[step.operand]);
   if (!accepting_families(*product.def, describe(product), context.traits).empty())
@@ -333,8 +333,8 @@ void fuse_tails(Graph& graph, const PassContext& context) {
   for (Node* user : order) {
     if (!user->def || !user->def->as_tail || user->outputs.size() != 1 || !user->tail.empty())
       continue;
-    // The later producer first: it has to wait for the other one in any case. Last those that only
-    // convert: their bytes can be an operand.
+    // Tries the later producer first, because it has to wait for the other one in any case, and
+    // operations that only convert last: their bytes can be operands.
     std::vector<int> inputs;
     for (size_t i = 0; i < user->inputs.size(); ++i)
       if (!user->inputs[i].node->is("Constant")) inputs.push_back(static_cast<int>(i));

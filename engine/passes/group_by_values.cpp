@@ -1,6 +1,6 @@
-// Moves operations whose shapes depend on values (those after NonMaxSuppression or NonZero, whose
-// number of rows depends on the data) into one operation with a body, which runs on the host with
-// the actual shapes.
+// Moves operations whose shapes depend on values (those after NonMaxSuppression or NonZero, which
+// give as many rows as they find) into one operation with a body. It runs on the host with the
+// actual shapes.
 #include <map>
 #include <unordered_map>
 
@@ -41,7 +41,8 @@ class Grouping {
     inner_[&member] = node;
   }
 
-  // The edge in the body: a member's, a constant's, or a parameter for an outer edge.
+  // Returns the edge inside the body: a member's, a constant's, or a parameter for an edge from
+  // outside.
   Edge inside(const Edge& edge) {
     if (const auto member = inner_.find(edge.node); member != inner_.end())
       return {member->second, edge.port};
@@ -58,7 +59,8 @@ class Grouping {
     return found->second;
   }
 
-  // Only members and results read members.
+  // Makes a result of the body for each value that is read outside of it. Only members and results
+  // read members.
   void give_results(Node* host) {
     for (Node* result : graph_.results) {
       const Edge from = result->inputs[0];
@@ -73,9 +75,9 @@ class Grouping {
   Graph& graph_;
   const std::vector<Node*>& members_;
   std::unique_ptr<Graph> body_ = std::make_unique<Graph>();
-  std::unordered_map<const Node*, Node*> inner_;            // of the members
+  std::unordered_map<const Node*, Node*> inner_;            // the copies of the members
   std::vector<Edge> outer_;                                 // the operation's inputs
-  std::map<std::pair<const Node*, int>, Edge> parameters_;  // of the body, by outer edge
+  std::map<std::pair<const Node*, int>, Edge> parameters_;  // the body's parameters, by outer edge
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
-// A concat that joins all parts of a split, in order, reads the split's input instead: the producer
-// of that input can then write into the concat's memory, where each part would be copied. YOLOv8's
-// blocks are written so.
+// Lets a concat that joins all parts of a split, in order, read the split's input instead. The
+// producer of that input can then write into the concat's memory, and no part is copied. YOLOv8 has
+// such blocks.
 #include <algorithm>
 
 #include "engine/graph/insertion.h"
@@ -10,8 +10,8 @@ namespace clinfer {
 
 namespace {
 
-// Counts the inputs of the concat, from `first` on, that are all parts of one split along the same
-// axis; 0 where they are not.
+// Returns the number of the concat's inputs, from `first` on, that are all parts of one split along
+// the same axis; 0 if they are not.
 size_t joined_parts(const Node& concat, size_t first) {
   const Node* split = concat.inputs[first].node;
   if (!split->is("Split") && !split->is("VariadicSplit")) return 0;

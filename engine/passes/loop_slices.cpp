@@ -1,4 +1,4 @@
-// Slices of a loop along the first dimension.
+// Brings the slices of a loop into the first dimension, and back.
 #include "engine/passes/loop_slices.h"
 
 #include <algorithm>
@@ -15,13 +15,13 @@ size_t axis_of(const Body::Port& port, const Shape& shape) {
                                            : port.axis);
 }
 
-// Returns whether only dimensions of 1 come before the axis, so that parts are blocks already.
+// Returns whether all dimensions before the axis are 1, so that each part is one block already.
 bool is_outermost(const Shape& shape, size_t axis) {
   return std::all_of(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(axis),
                      [](int64_t size) { return size == 1; });
 }
 
-// The whole's shape with two dimensions for the axis: the number of the part, and the place in it.
+// Returns the shape with two dimensions for the axis: the index of the part, and the place in it.
 Shape split(const Shape& whole, size_t axis, int64_t part) {
   Shape shape = whole;
   shape[axis] /= part;

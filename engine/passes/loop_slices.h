@@ -1,5 +1,5 @@
-// The sliced inputs and outputs of a loop as tensors whose first dimension counts the iterations, so that each part
-// is one block of memory.
+// Turns sliced inputs and outputs of a loop into tensors whose first dimension counts the
+// iterations, so that each part is one block of memory.
 #pragma once
 
 #include <optional>
@@ -8,18 +8,17 @@
 
 namespace clinfer {
 
-// Returns whether the parts are all of the axis, one after the other from its begin or its end,
-// `count` of them.
+// Returns whether the `count` parts together are the whole axis, from its begin or from its end on.
 bool covers(const Body::Port& port, const Shape& whole, int64_t count);
 
-// [count, part's shape...] from the whole. The port covers it.
+// Returns [count, part's shape...] made from the whole. The port must cover the whole.
 Edge slices_first(Graph& graph, Node* before, const Edge& whole, const Body::Port& port);
 
-// The whole of shape `shape` from [count, part's shape...].
+// Returns the whole, of shape `shape`, made from [count, part's shape...].
 Edge slices_joined(Graph& graph, Node* before, const Edge& parts, const Body::Port& port,
                    const Shape& shape);
 
-// The edge whose elements this one has in another shape.
+// Follows reshapes back to the edge whose elements this one has.
 Edge before_reshapes(Edge edge);
 
 // Changes the shape; the elements keep their order.

@@ -1,7 +1,7 @@
 // Moves element functions with single constants (activations, factors) from after reshapes,
-// transposes, crops, concats and splits to the operations whose results these move, which compute
-// them before they store. After a split, either all parts have the same function, or the part is
-// what some operations before a concat give alone, as YOLOv8's scores.
+// transposes, crops, concats and splits to the operations that compute the values, which then apply
+// them before they store. After a split, either all parts must have the same function, or the part
+// must be made by some operations before a concat alone, as YOLOv8's scores are.
 #include <algorithm>
 #include <memory>
 
@@ -12,11 +12,11 @@ namespace clinfer {
 
 namespace {
 
-constexpr int kDeepest = 16;        // views and concats after each other
-constexpr size_t kMostPlaces = 64;  // operations that would compute one function
+constexpr int kDeepest = 16;        // views and concats in a row
+constexpr size_t kMostPlaces = 64;  // operations that may have to compute one function
 
-// The input that the function is of; nullopt where it has another operand that is no single
-// constant, or gives another type.
+// Returns the input to which the function is applied; nullopt if another operand is no single
+// constant, or if the type changes.
 std::optional<size_t> main_input(const Node& node) {
   if (!node.def || !node.def->as_tail || node.outputs.size() != 1 || !node.tail.empty() ||
       !is_float(node.outputs[0].type) || node.is("FakeQuantize") || node.is("Quantize") ||
@@ -55,7 +55,7 @@ bool is_same_function(const Node& a, const Node& b) {
   return true;
 }
 
-// The function as a node right after `x`; the first one counts as the layer.
+// Inserts the function as a node right after `x`. The first such node counts as the layer.
 Edge apply(Graph& graph, Node& function, size_t main, const Edge& x) {
   Node twin = function;
   function.computes.clear();
@@ -114,15 +114,15 @@ class Move {
   }
 
  private:
-  // The elements from `begin` up to `end` along an axis: what alone is to get the function.
+  // The elements from `begin` to `end` - 1 along an axis, to which alone the function is applied.
   struct Part {
     size_t axis = 0;
     int64_t begin = 0, end = 0;
   };
 
   bool run_past_split(Node& split) {
-    // The function of the first part that is read stands for all: each looking at all others would
-    // take quadratic time.
+    // Lets the function of the first part that is read stand for all, since comparing each with all
+    // others would take quadratic time.
     for (int part = 0; part < function_->inputs[main_].port; ++part)
       if (graph_.use_count({&split, part}) != 0) return false;
     std::vector<Node*> functions;
@@ -153,8 +153,8 @@ class Move {
     graph_.disconnect(&function);
   }
 
-  // The operations that make `edge`, or the part of it, and are to compute the function; false where
-  // one cannot.
+  // Finds the operations that make `edge`, or the part of it, and have to compute the function.
+  // Returns false if one of them cannot.
   bool find(const Edge& edge, int depth, const std::optional<Part>& part) {
     Node& node = *edge.node;
     if (depth > kDeepest || places_.size() > kMostPlaces) return false;
@@ -180,7 +180,7 @@ class Move {
     return true;
   }
 
-  // The inputs of a concat that make the part. None of them may reach over its ends, unless it is
+  // Finds the inputs of a concat that make the part. None of them may reach beyond it, unless it is
   // the only one.
   bool find_joined(Node& concat, int depth, const std::optional<Part>& part) {
     const size_t axis = axis_of(concat, concat.attributes.get_int("axis"));
@@ -209,7 +209,8 @@ class Move {
     return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(node.shape().size()) : axis);
   }
 
-  // The part of the split's input that one of its outputs is, or that the part of this output is.
+  // Returns the part of the split's input that corresponds to one of its outputs, or to a part of
+  // that output.
   static std::optional<Part> part_of_split(const Edge& edge, const std::optional<Part>& part) {
     const Node& split = *edge.node;
     const Tensor* along = constant_value(split.inputs[1]);
@@ -222,7 +223,8 @@ class Move {
     return Part{axis, begin, begin + split.shape(edge.port)[axis]};
   }
 
-  // The part of the node's input that lies there; none where it lies in several pieces.
+  // Returns the part of the node's input that makes this part; nothing if that is in several
+  // pieces.
   static std::optional<Part> part_before(const Node& node, const Part& part) {
     const Shape &from = node.inputs[0].node->shape(node.inputs[0].port), &to = node.shape();
     if (!reshapes(node) || from.size() <= part.axis ||

@@ -1,6 +1,5 @@
-// Products of matrices with the flattened result of a convolution or pooling: the rows of the
-// weights in the order in which that lies in memory, channels last, so that flattening copies
-// nothing.
+// Reorders the weights of products with flattened results of convolutions or poolings to the order
+// of these results in memory, channels-last, so that flattening needs no copy.
 #include <algorithm>
 
 #include "engine/graph/insertion.h"
@@ -10,8 +9,8 @@ namespace clinfer {
 
 namespace {
 
-// Returns whether the tensor comes out channels-last: of an operation on images, or of functions of
-// such.
+// Returns whether the tensor is computed channels-last: by an operation on images, or by element
+// functions of one.
 bool is_channels_last(Edge edge) {
   constexpr int kMostSteps = 16;
   for (int step = 0; step < kMostSteps; ++step) {
@@ -25,7 +24,8 @@ bool is_channels_last(Edge edge) {
   return false;
 }
 
-// [N, C, ...] to [N, C x ...], which is not free: neither one channel nor one place.
+// Returns whether the node reshapes [N, C, ...] to [N, C x ...] and so changes the order: there are
+// several channels and several places.
 bool flattens(const Graph& graph, const Node& node) {
   if (!reshapes(node) || graph.use_count({const_cast<Node*>(&node), 0}) != 1) return false;
   const Edge from = node.inputs[0];
@@ -34,7 +34,7 @@ bool flattens(const Graph& graph, const Node& node) {
          in[1] < out[1] && is_channels_last(from);
 }
 
-// Rows (or, of a transposed matrix, columns) in the order place, channel instead of channel, place.
+// Reorders rows (or, of a transposed matrix, columns) from (channel, place) to (place, channel).
 Tensor reordered(const Tensor& weights, bool transposed, int64_t channels, int64_t places) {
   const int64_t rows = channels * places;
   const int64_t other = weights.elements() / rows;

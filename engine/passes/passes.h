@@ -15,21 +15,22 @@ namespace clinfer {
 
 struct PassContext {
   DeviceTraits traits;
-  ElementType activations = ElementType::f32;  // f32 or f16: what float tensors are stored in
+  // f32 or f16: the type in which float tensors are stored.
+  ElementType activations = ElementType::f32;
   bool unroll_loops = true;
   bool loops_on_device =
-      true;  // other loops become operations of the device, where it can run them
-  // The graph is the body of such a loop: its parameters and results are row-major, and of the type
-  // that activations have.
+      true;  // loops that are not unrolled become operations of the device, where it can run them
+  // True if the graph is the body of such a loop: its parameters and results are row-major and have
+  // the type `activations`.
   bool is_body = false;
-  bool expose_layers = false;  // every layer's value becomes a further Result, for comparisons
-  bool integers = true;        // quantised models compute in integers where the device can
+  bool expose_layers = false;  // makes every layer's value a further Result, for comparisons
+  bool integers = true;        // quantised models compute in integers on devices that can
   bool bf16_products = false;  // convolutions and products with constants multiply in bf16
-  bool half_outputs = false;   // results in f16 leave the device as they are
+  bool half_outputs = false;   // f16 results leave the device unconverted
 };
 
-// Returns whether float tensors of this model are stored in f16, on a device that computes f16 or
-// not. They never are where products of integers are summed up, whatever the configuration says.
+// Returns whether float tensors of this model are stored in f16, which does not require that the
+// device computes f16. Models that sum up products of integers always store f32.
 bool half_activations(const Config& config, const Graph& graph, bool device_has_fp16);
 
 struct Pass {
@@ -39,20 +40,20 @@ struct Pass {
 
 const std::vector<Pass>& passes();
 
-// Runs them in order up to and including `until` ("": all; unknown: Error{bad_argument} that lists
-// the names). `after` sees the graph after each pass.
+// Runs the passes in order, up to and including `until` ("": all). `after` sees the graph after
+// each pass. Throws Error{bad_argument}, which lists the names, for an unknown `until`.
 void run_passes(
     Graph& graph, const PassContext& context, const std::string& until = "",
     const std::function<void(size_t index, const std::string& name, const Graph&)>& after = {});
 
-// One file each:
-// Computes operations that need no input of the network.
+// Each pass is in the file of its name. Computes operations that need no input of the network.
 void fold_constants(Graph&, const PassContext&);
-// Loops of one recurrent cell -> sequences.
+// Turns loops of one recurrent cell into sequences.
 void find_sequences(Graph&, const PassContext&);
-// Puts loop bodies in place, once per iteration.
+// Replaces loops by their bodies, once per iteration.
 void unroll_loops(Graph&, const PassContext&);
-// Loops that the device runs, body and all. Others get the reason as the attribute kOnHost.
+// Turns loops into operations that the device runs, body and all. Others get the reason as the
+// attribute kOnHost.
 void place_loops(Graph&, const PassContext&);
 // Gives tensors of custom layers the formats that their kernels expect.
 void place_custom_layers(Graph&, const PassContext&);
@@ -60,67 +61,68 @@ void place_custom_layers(Graph&, const PassContext&);
 void share_results(Graph&, const PassContext&);
 // Groups operations whose shapes depend on values, for the host.
 void group_by_values(Graph&, const PassContext&);
-// Replaces combinations of other operations by these.
+// Replaces operations that are combinations of others by these.
 void expand_operations(Graph&, const PassContext&);
 // Removes operations that change nothing.
 void simplify(Graph&, const PassContext&);
-// One form for what readers and converters state in several.
+// Gives operations that can be stated in several ways one form.
 void unify_forms(Graph&, const PassContext&);
-// x * sigmoid(x) -> Swish, and the like.
+// Replaces x * sigmoid(x) by Swish, and the like.
 void fuse_activations(Graph&, const PassContext&);
-// (x - mean) / deviation -> MVN, and the like.
+// Replaces (x - mean) / deviation by MVN, and the like.
 void fuse_normalizations(Graph&, const PassContext&);
-// SoftMax and the mean by its probabilities -> SoftMaxMean.
+// Replaces SoftMax and the mean by its probabilities by SoftMaxMean.
 void fuse_distributions(Graph&, const PassContext&);
-// Factors and transposes around products of matrices.
+// Moves factors and transposes around products of matrices.
 void simplify_products(Graph&, const PassContext&);
-// softmax(scale * q k^T + bias) v -> Attention.
+// Replaces softmax(scale * q k^T + bias) v by Attention.
 void fuse_attention(Graph&, const PassContext&);
-// Pad into the following convolution or pooling.
+// Folds a Pad into the convolution or pooling that follows.
 void fold_padding(Graph&, const PassContext&);
-// Pools by windows that contain each other read each other.
+// Lets pools whose windows contain each other read each other.
 void cascade_pools(Graph&, const PassContext&);
-// Blocks as channels into larger kernels.
+// Folds moves of blocks into channels into larger kernels of convolutions.
 void fold_space_to_depth(Graph&, const PassContext&);
-// FakeQuantize's ranges into multiplications.
+// Moves FakeQuantize's ranges into multiplications.
 void scale_quantization(Graph&, const PassContext&);
-// Multiplications and additions by constants around convolutions into their weights.
+// Folds multiplications and additions by constants around convolutions into their weights.
 void fold_into_weights(Graph&, const PassContext&);
-// Half of a channel shuffle into the weights around it.
+// Folds half of each channel shuffle into the weights around it.
 void fold_shuffles(Graph&, const PassContext&);
-// Split, convolutions and concat -> a grouped convolution.
+// Replaces split, convolutions and concat by a grouped convolution.
 void fuse_groups(Graph&, const PassContext&);
-// Concats of all parts of a split read its input.
+// Lets concats of all parts of a split read the split's input.
 void join_splits(Graph&, const PassContext&);
-// FakeQuantize models in integers.
+// Makes FakeQuantize models compute in integers.
 void quantize(Graph&, const PassContext&);
-// Element functions from after reshapes, crops and concats to the operations before these.
+// Moves element functions from after reshapes, crops and concats to the operations before.
 void move_functions(Graph&, const PassContext&);
-// Weights in the order of flattened activations in memory.
+// Orders weights as flattened activations lie in memory.
 void order_flattened(Graph&, const PassContext&);
-// Element functions into their producers, where its kernels take them.
+// Fuses element functions into their producers, where these have kernels for them.
 void fuse_tails(Graph&, const PassContext&);
-// Results for all layers, where asked for.
+// Adds results for all layers, if `expose_layers`.
 void expose_layers(Graph&, const PassContext&);
-// Storage types of all tensors.
+// Sets the storage types of all tensors.
 void set_precision(Graph&, const PassContext&);
-// Memory layouts, views, reorders, concats in place.
+// Sets memory layouts and views, inserts reorders, and places concats' inputs.
 void assign_layouts(Graph&, const PassContext&);
 
-// Says why a TensorIterator or Loop runs on the host.
+// Attribute with the reason why a TensorIterator or Loop runs on the host.
 inline constexpr const char* kOnHost = "on_host";
-// The body of a DeviceLoop after all passes. Each of its outputs fills memory of its own; the results
-// that become states may share one with an output. `aligned`: parts of sliced tensors begin at
-// addresses that kernels may read vectors from. Throws Error{unsupported} where a layer has no kernel.
+// Returns the body of a DeviceLoop after all passes. Each of its outputs fills memory of its own;
+// the results that become states may share one with an output. `aligned`: parts of sliced tensors
+// begin at addresses from which kernels may read vectors. Throws Error{unsupported} if a layer has
+// no kernel.
 std::unique_ptr<Graph> compiled_body(const GraphBody& body, const PassContext& context,
                                      bool aligned);
 
-// Families that take the node as it stands; their reasons where none does.
+// Returns the families that take the node as it is, or sets the reasons if none does.
 std::vector<const KernelFamily*> accepting_families(const OpDef& def, const OpDesc& desc,
                                                     const DeviceTraits& traits,
                                                     std::string* reasons = nullptr);
 
-// Numbers as an attribute lists them.
+// Formats numbers as an attribute lists them.
 std::string list_text(const std::vector<int64_t>& values);
 
 }  // namespace clinfer

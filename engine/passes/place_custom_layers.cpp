@@ -1,6 +1,6 @@
-// Gives the tensors of custom layers the order of dimensions that their kernels expect, as reshapes
-// and transposes around the layer. Most of these are views: a transpose to BYXF is what activations
-// lie in anyhow.
+// Gives the tensors of custom layers the order of dimensions that their kernels expect, by reshapes
+// and transposes around the layer. Most of these are views: activations lie in memory as BYXF
+// anyway, so that a transpose to it needs no copy.
 #include <algorithm>
 
 #include "engine/graph/insertion.h"
@@ -63,7 +63,7 @@ class Placing {
     return CustomFormat::bfyx;
   }
 
-  // The tensor with its dimensions as they are to lie in memory.
+  // Returns the tensor with its dimensions in the order in which they must lie in memory.
   Edge ordered(Edge edge, const Node* before, CustomFormat format) {
     Insertion add(graph_, before, node_->name);
     const Shape shape = edge.node->shape(edge.port);
@@ -74,7 +74,7 @@ class Placing {
     return edge;
   }
 
-  // The other way round, for those that read the layer's output.
+  // Restores the order of dimensions for the readers of the layer's output.
   void give(Node* twin, int port) {
     const CustomFormat format = use_.output_formats[static_cast<size_t>(port)];
     const Shape shape = node_->shape(port), four = padded(shape);
@@ -93,8 +93,8 @@ class Placing {
     graph_.replace_uses({node_, port}, edge);
   }
 
-  // <Data name=...> is an input that is constant: by its layer's name, or weights and biases in
-  // their usual order.
+  // Finds the constant inputs that <Data name=...> means: by the name of its layer, or weights and
+  // biases in their usual order.
   void find_data() {
     for (const CustomLayer::Data& data : layer_.data) {
       std::vector<size_t> constants;
@@ -134,7 +134,7 @@ void place_custom_layers(Graph& graph, const PassContext& context) {
   }
   if (!any) return;
   graph.remove_dead();
-  fold_constants(graph, context);  // transposes of weights
+  fold_constants(graph, context);  // computes transposes of weights
 }
 
 }  // namespace clinfer

@@ -1,5 +1,5 @@
-// Loops that are not unrolled become DeviceLoop where the device has kernels for their bodies: an
-// operation whose sliced inputs and outputs have their parts along a first dimension.
+// Turns loops that are not unrolled into DeviceLoop where the device has kernels for their bodies.
+// A DeviceLoop's sliced inputs and outputs have their parts along the first dimension.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -15,11 +15,12 @@ namespace clinfer {
 namespace {
 
 constexpr int64_t kMostIterations = 1 << 20;
-constexpr size_t kMostNodes = 1 << 14;  // of all bodies, from which on loops inside of them stay
+// Limit for the nodes of all bodies; beyond it, loops inside of bodies stay loops.
+constexpr size_t kMostNodes = 1 << 14;
 
 [[noreturn]] void refuse(const std::string& why) { throw Error(ErrorCode::unsupported, why); }
 
-// A loop on its way to the device.
+// Moves one loop to the device.
 class LoopMove {
  public:
   LoopMove(Graph& graph, Node* loop, const PassContext& context)
@@ -28,7 +29,8 @@ class LoopMove {
         body_(static_cast<const GraphBody&>(*loop->bodies[0])),
         context_(context) {}
 
-  // The number of nodes of the body as it is compiled. Throws Error{unsupported} where it is to stay.
+  // Returns the number of nodes of the compiled body. Throws Error{unsupported} if the loop has to
+  // stay on the host.
   size_t run() {
     const std::vector<ValueInfo> inputs = known_inputs(*loop_);
     const auto count = iterations(loop_->type, body_, inputs);
@@ -59,7 +61,7 @@ class LoopMove {
     return nullptr;
   }
 
-  // The body with shapes that hold in each iteration.
+  // Infers shapes of the body that hold in every iteration.
   void infer_any_iteration(const std::vector<ValueInfo>& inputs) {
     std::vector<ValueInfo> all;
     follow_iterations(body_, inputs,
@@ -81,7 +83,7 @@ class LoopMove {
 
   static const NodeOutput& output(const Edge& edge) { return edge.node->outputs[edge.port]; }
 
-  // Constants outside of the body become its own: kernels pack their weights.
+  // Moves constants from outside into the body, because kernels pack their weights.
   void take_constants(const std::vector<ValueInfo>& inputs) {
     Node* const first = inside_->nodes().front().get();
     for (const Body::Port& port : body_.inputs) {
@@ -94,7 +96,7 @@ class LoopMove {
     }
   }
 
-  // Results: one for each output of the new operation, then one for each state.
+  // Makes the body's results: one for each output of the new operation, then one for each state.
   void give_results() {
     const std::vector<Node*> old = std::exchange(inside_->results, {});
     const auto add = [&](size_t result) {
@@ -109,7 +111,7 @@ class LoopMove {
         if (sliced && (port.part != output(edge).shape.at(axis_of(port, edge)) ||
                        !covers(port, loop_->shape(static_cast<int>(port.outer)), count_)))
           refuse("an output's parts leave gaps, or are not joined in their order");
-        // The last of all parts is there already.
+        // The last part of a joined output exists already.
         const auto joined =
             std::find_if(body_.outputs.begin(), body_.outputs.end(), [&](const Body::Port& other) {
               return other.sliced &&
@@ -151,7 +153,8 @@ class LoopMove {
 
   // ---- what needs no state is computed for all iterations at once, before the loop ---------------
 
-  // A value of the body for all iterations: [iterations, shape...], and the stride of its parts.
+  // A value of the body for all iterations, [iterations, shape...], and the stride between its
+  // parts.
   struct All {
     Edge edge;
     int64_t stride = 1;
@@ -184,7 +187,8 @@ class LoopMove {
     inside_->remove_dead();
   }
 
-  // The node for all iterations; none where it reads states or joins elements of several parts.
+  // Returns the node computed for all iterations at once; nothing if it reads states or joins
+  // elements of several parts.
   std::optional<All> moved_out(const Node& node, const std::map<const Node*, All>& all) {
     constexpr int64_t kMostElements = int64_t{1} << 24;
     if (node.inputs.empty() || node.outputs.size() != 1 || !node.def || is_custom(node)) return {};
@@ -231,7 +235,7 @@ class LoopMove {
     if (i >= outer_inputs_.size()) return counter(stated);
     const Body::Port& port = *outer_inputs_[i];
     Edge edge = loop_->inputs[port.outer];
-    // Integers may have been narrowed outside the body.
+    // Converts integers that were narrowed outside of the body.
     if (!is_float(output(edge).type) && output(edge).type != stated.type)
       edge =
           Insertion(graph_, loop_, loop_->name + "/stated")
@@ -239,7 +243,7 @@ class LoopMove {
     return port.sliced ? slices_first(graph_, loop_, edge, port) : edge;
   }
 
-  // The numbers of all iterations.
+  // Returns the counter's values in all iterations.
   Edge counter(const ValueInfo& stated) {
     Shape shape = stated.shape;
     shape.insert(shape.begin(), count_);
@@ -372,14 +376,14 @@ std::unique_ptr<Graph> compiled_body(const GraphBody& body, const PassContext& c
 }
 
 void place_loops(Graph& graph, const PassContext& context) {
-  if (context.is_body)  // refused now, before all other passes look at it
+  if (context.is_body)  // refused before all other passes visit the loop
     for (const auto& node : graph.nodes())
       if (!node->bodies.empty()) refuse(label(*node) + " in it has no kernel");
   if (!context.loops_on_device) return;
   bool changed = false;
   std::unordered_set<const Node*> dependent;
-  // Loops inside of loops ask for any amount of work: unroll_loops() may have left thousands, in each of which it is
-  // called again.
+  // Loops inside of loops may cause any amount of work: unroll_loops() may have left thousands, in
+  // each of which it is called again.
   IterationLimit limit(IterationLimit::kToSimplify);
   PassContext bodies = context;
   size_t nodes = 0;

@@ -1,9 +1,9 @@
-// Lets quantised models compute in integers: a FakeQuantize becomes Quantize (floats to bytes) and
-// Dequantize (bytes to floats), operations that only move values do so with bytes, and convolutions
-// and products whose weights lie on a grid of at most 256 values take the bytes as they are, with a
-// factor per output channel after the exact sums. Where no operation computes with the bytes in the
-// end, the FakeQuantize stays. For devices that add up products of bytes in one instruction; others
-// keep the floats.
+// Lets quantised models compute in integers. A FakeQuantize becomes Quantize (floats to bytes) and
+// Dequantize (bytes to floats). Operations that only move values then move bytes. Convolutions and
+// products whose weights lie on a grid of at most 256 values compute with the bytes, and apply a
+// factor per output channel to the exact sums. Where no operation computes with the bytes in the
+// end, the FakeQuantize stays. This pass is for devices with an instruction that adds up products
+// of bytes; others keep the floats.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -23,22 +23,22 @@ bool close(std::span<const float> a, std::span<const float> b) {
                     [](float x, float y) { return std::fabs(x - y) <= 1e-6f * std::fabs(x); });
 }
 
-// The values of bytes: (byte - zero) * step. One step and zero, or one per channel (dimension 1).
+// The meaning of bytes: the value is (byte - zero) * step. Step and zero have one element, or one
+// per channel (dimension 1).
 struct Grid {
   std::vector<float> step, zero;
   bool same(const Grid& other) const { return zero == other.zero && close(step, other.step); }
 };
 
-// A FakeQuantize whose result is a grid of bytes: byte = round(x * scale + shift) - lowest in
-// 0..levels-1.
+// A FakeQuantize whose results fit bytes: byte = round(x * scale + shift) - lowest, in 0..levels-1.
 struct ByteRange {
   Grid grid;
-  std::vector<float> scale, shift;  // as many as steps
+  std::vector<float> scale, shift;  // of the same size as the steps
   int64_t levels = 256, lowest = 0;
 };
 
-// The one value of a constant, or its values per channel of a tensor of `shape`; nothing where it
-// varies otherwise.
+// Returns the value of a constant, or its values per channel of a tensor of `shape`; nothing if it
+// varies in another way.
 std::vector<float> values_of(const Edge& edge, const Shape& shape) {
   const Tensor* constant = constant_value(edge);
   if (!constant || constant->elements() == 0) return {};
@@ -53,7 +53,8 @@ std::vector<float> values_of(const Edge& edge, const Shape& shape) {
   return by_channel ? values : std::vector<float>();
 }
 
-// Share of a step. Limits that were rounded to f16 are off by an eighth at most.
+// The largest distance from the grid, as a share of a step. Limits that were rounded to f16 are off
+// by an eighth at most.
 constexpr float kOnGrid = 0.15f;
 
 std::optional<ByteRange> byte_range(const Node& node) {
@@ -84,7 +85,7 @@ std::optional<ByteRange> byte_range(const Node& node) {
     range.grid.zero.push_back(whole);
   }
   const auto stated = static_cast<float>(node.attributes.get_float(kQuantizationStep, 0));
-  if (stated > 0) {  // of one step: halves are rounded before the zero point is added
+  if (stated > 0) {  // a single step: halves are rounded before the zero point is added
     if (channels != 1) return {};
     range.scale = {1 / stated};
     range.shift = {0};
@@ -93,10 +94,11 @@ std::optional<ByteRange> byte_range(const Node& node) {
   return range;
 }
 
-// The coarsest grid on which all values lie less than 256 steps apart: their integers, which are
-// bytes or, where the file's had a zero point of their own, may lie beyond, and its step.
+// Finds the coarsest grid on which all values lie less than 256 steps apart, and returns its step.
+// `integers` gets the values in steps; they exceed bytes where the file's grid had a zero point of
+// its own.
 std::optional<float> find_grid(std::span<const float> values, std::vector<int16_t>& integers) {
-  constexpr float kExact = 2e-3f;  // of a step
+  constexpr float kExact = 2e-3f;  // as a share of a step
   float largest = 0;
   for (float v : values) largest = std::max(largest, std::fabs(v));
   if (largest == 0) {
@@ -139,10 +141,10 @@ class Quantizer {
  private:
   struct Bytes {
     Grid grid;
-    Edge floats;  // the value of the Dequantize, computed without bytes
+    Edge floats;  // the Dequantize's value, computed without bytes
   };
   using Output = std::pair<const Node*, int>;
-  // Floats, levels, lowest, scale and shift of a Quantize.
+  // The floats, levels, lowest, scale and shift of a Quantize.
   using QuantizedKey = std::tuple<Output, int64_t, int64_t, std::vector<float>, std::vector<float>>;
 
   static QuantizedKey key_of(const Edge& floats, const ByteRange& range) {
@@ -157,14 +159,14 @@ class Quantizer {
             once_if_equal(range.shift)};
   }
 
-  // One number, or one per channel of a tensor of `rank` dimensions.
+  // Makes a constant of one number, or of one per channel of a tensor of `rank` dimensions.
   Edge numbers(const Node* before, const std::vector<float>& values, size_t rank) {
     Shape shape(values.size() == 1 ? 0 : rank, 1);
     if (values.size() > 1) shape[1] = static_cast<int64_t>(values.size());
     return Insertion(graph_, before, "").floats(shape, values);
   }
 
-  // The bytes of an edge of floats, if it is a Dequantize made by this pass.
+  // Returns the bytes behind an edge of floats, if it is a Dequantize that this pass made.
   const Bytes* bytes_of(const Edge& edge) const {
     const auto found = bytes_.find(edge.node);
     return found == bytes_.end() ? nullptr : &found->second;
@@ -193,7 +195,7 @@ class Quantizer {
         keeps &= std::fabs(from->grid.step[c] * range->scale[c] - 1) < 1e-5f &&
                  std::fabs(range->shift[c] - static_cast<float>(range->lowest) -
                            from->grid.zero[c]) < kOnGrid;
-      // It is quantised like this already.
+      // The input is quantised in the same way already.
       if (keeps) return stand_in({node, 0}, node->inputs[0].node->inputs[0], range->grid, next);
     }
     const auto made = quantized_.find(key_of(node->inputs[0], *range));
@@ -203,16 +205,17 @@ class Quantizer {
     stand_in({node, 0}, bytes, range->grid, next);
   }
 
-  // Bytes made of `floats`. Maxima that nothing else reads are computed from the bytes instead.
+  // Returns bytes made of `floats`. A MaxPool that nothing else reads is computed from the bytes
+  // instead.
   Edge quantized(Edge floats, const ByteRange& range, const std::string& name, const Node* next) {
     const bool no_shift = range.lowest == 0 && std::all_of(range.shift.begin(), range.shift.end(),
                                                            [](float s) { return s == 0; });
-    std::vector<const Node*> pools;  // from the last one on
+    std::vector<const Node*> pools;  // from the last pool to the first
     for (; graph_.use_count(floats) == 1; floats = floats.node->inputs[0]) {
       const Node& producer = *floats.node;
       if (producer.is("MaxPool") && producer.outputs.size() == 1 && producer.tail.empty())
         pools.push_back(&producer);
-      else if (!producer.is("ReLU") || !no_shift)  // bytes without shift hold no negative values
+      else if (!producer.is("ReLU") || !no_shift)  // bytes without a shift hold no negative values
         break;
     }
     const size_t rank = floats.node->shape(floats.port).size();
@@ -262,7 +265,7 @@ class Quantizer {
       stand_in({node, static_cast<int>(port)}, {moved, static_cast<int>(port)}, grid, next);
   }
 
-  // Bytes whose zero is 0 hold no negative values.
+  // Drops a ReLU of bytes whose zero is 0, since they hold no negative values.
   void drop_relu(Node* node) {
     const Bytes* from = bytes_of(node->inputs[0]);
     if (from && from->grid.zero == std::vector<float>(from->grid.zero.size(), 0))
@@ -283,7 +286,8 @@ class Quantizer {
     const int64_t channels = by_column ? shape[1] : grouped ? shape[0] * shape[1] : shape[0];
     const int64_t depth = weights->elements() / channels;
     const bool depthwise = grouped && shape[1] == 1 && shape[2] == 1;
-    if (from->grid.step.size() != 1 && !depthwise) return;  // a sum over channels wants one step
+    // A sum over channels needs the same step for all.
+    if (from->grid.step.size() != 1 && !depthwise) return;
     const std::vector<float> plain = weights->to_floats();
     std::vector<int16_t> integers;
     std::vector<float> factors;
@@ -323,11 +327,11 @@ class Quantizer {
     graph_.replace_uses({node, 0}, scaled);
   }
 
-  // Goes through the nodes from the last one on: a Dequantize gives way to the floats where nothing
-  // computes with its bytes.
+  // Goes through the nodes from the last to the first, and replaces a Dequantize by the floats
+  // where nothing computes with its bytes.
   void keep_unused_bytes_as_floats() {
     const std::vector<Node*> nodes = nodes_of(graph_);
-    std::map<Output, size_t> uses;  // of each output, those by a Dequantize left out
+    std::map<Output, size_t> uses;  // of each output, without uses by a Dequantize
     for (const Node* node : nodes)
       for (const Edge& input : node->inputs)
         if (!node->is("Dequantize")) ++uses[{input.node, input.port}];
@@ -346,7 +350,7 @@ class Quantizer {
     graph_.remove_dead();
   }
 
-  // A Dequantize is cheap in the kernel of its user; for that each user has its own.
+  // Gives each user a Dequantize of its own, which is cheap in the user's kernel.
   void one_dequantize_each() {
     for (Node* node : nodes_of(graph_)) {
       if (!node->is("Dequantize")) continue;

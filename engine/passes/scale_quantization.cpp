@@ -1,5 +1,5 @@
-// Lets a FakeQuantize that stays in floats round and limit, and nothing else, where convolutions
-// around it can do the rest:
+// Reduces a FakeQuantize that stays in floats to rounding and limiting, where the weights of
+// convolutions around it can do the rest:
 //   FakeQuantize(x) = step * FakeQuantize'(x * scale)    both limits of FakeQuantize' last apart
 // The multiplications before and after go into the weights there (fold_into_weights). A ReLU or
 // clamp before it that the limits make superfluous goes. For devices that compute quantised models
@@ -19,7 +19,7 @@ namespace {
 
 enum Limit { in_low, in_high, out_low, out_high };
 
-// The limits of a FakeQuantize, all with as many values.
+// The limits of a FakeQuantize, all of the same size.
 struct Limits {
   std::vector<float> values[4];
   Shape shape;
@@ -72,7 +72,7 @@ bool only_convolutions_read(const Graph& graph, const Edge& edge) {
   });
 }
 
-// A ReLU or clamp that the following limits make superfluous.
+// Returns whether the node is a ReLU or clamp that the following limits make superfluous.
 bool limits_less(const Node& node, const Limits& limits) {
   if (!node.tail.empty()) return false;
   double from = 0, to = std::numeric_limits<double>::infinity();

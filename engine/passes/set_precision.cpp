@@ -1,9 +1,9 @@
-// Decides what tensors are stored in: floats as the device computes best, 64-bit integers as 32
-// bits, booleans as bytes. Constants keep their values; only the type in which a kernel would see
-// them changes. Operands of operations that run on the host stay f32, whether the host or the
-// application provides them, and so do boxes and scores (Proposal, NonMaxSuppression,
-// DetectionOutput) wherever they are computed: f16 is too coarse for pixels, and the order of
-// scores would change. Floats that become bytes, and sort keys, stay f32 where that is cheap.
+// Decides in which type tensors are stored: floats as the device computes best, 64-bit integers as
+// 32 bits, booleans as bytes. Constants keep their values; only the type that kernels see changes.
+// Operands of operations that run on the host stay f32, whether the host or the application
+// provides them, and so do boxes and scores (Proposal, NonMaxSuppression, DetectionOutput) wherever
+// they are computed: f16 is too coarse for pixels, and rounding scores would change their order.
+// Floats that become bytes, and sort keys, stay f32 where that is cheap.
 #include <algorithm>
 #include <initializer_list>
 #include <map>
@@ -43,15 +43,16 @@ int64_t pixels_of_picture(const Graph& graph) {
   return most;
 }
 
-// Sums of so many channels average little of what rounding adds to each.
+// The largest number of channels over which a sum hardly averages out the rounding of each.
 constexpr int64_t kFewChannels = 32;
-// A map of a quarter of the picture's pixels has half its width and height.
+// The number of the picture's pixels for which a map has at least one: such a map has half the
+// picture's width and height.
 constexpr int64_t kLeastShare = 4;
 
 // Returns whether an output is a probability for each pixel that a convolution sums up from few
-// channels, as text detectors for small devices have it. Between text and ground such a map is as
-// steep as training made it, so that the roundings of all layers, few of which average out, are
-// seen in it: up to 0.03 where one layer alone moves nothing by more than half a unit in the last
+// channels, as in text detectors for small devices. Such a map is very steep between text and
+// background, so that the rounding errors of all layers, few of which average out, become visible
+// in it: up to 0.03, where a single layer shifts values by no more than half a unit in the last
 // place.
 bool is_narrow_probability_map(const Graph& graph, const Node& result) {
   const auto is_one_of = [](const Node& node, std::initializer_list<const char*> types) {
@@ -108,19 +109,20 @@ bool is_data(const Edge& edge) { return is_float(edge.node->outputs[edge.port].t
 // Sets of float tensors that are to be of one storage type.
 class OfOneType {
  public:
-  // Puts the operation's inputs and outputs into one set.
+  // Unites the types of the operation's inputs and outputs.
   void unite(const Node& node) {
     std::vector<Output> places;
     for (size_t i = 0; i < node.inputs.size(); ++i)
       if (is_data(node.inputs[i]) &&
-          (i < own_inputs(node) || !node.inputs[i].node->is("Constant")))  // f32 in tails anyhow
+          // Constants in tails are f32 anyway.
+          (i < own_inputs(node) || !node.inputs[i].node->is("Constant")))
         places.push_back(output_of(node.inputs[i]));
     for (size_t port = 0; port < node.outputs.size(); ++port)
       if (is_float(node.outputs[port].type)) places.push_back({&node, static_cast<int>(port)});
     for (const Output& other : places) above_[root(other)] = root(places[0]);
   }
 
-  // The representative of the set. Halves the path for later calls.
+  // Returns the representative of the set. Halves the path for later calls.
   Output root(Output place) {
     for (auto at = above_.find(place); at != above_.end() && at->second != place;
          at = above_.find(place)) {
@@ -132,13 +134,13 @@ class OfOneType {
   }
 
  private:
-  std::map<Output, Output> above_;  // towards the root
+  std::map<Output, Output> above_;  // from a tensor towards the root of its set
 };
 
-// Float tensors on their way into a layer of integers. Rounded to f16 they give other bytes, and
-// later layers amplify the difference: scores of detectors move by a tenth. Tensors that one
-// operation reads and writes are of one type, so they stay wide together; but not where sums are so
-// long that matrix instructions count, nor where pictures, of few digits, are summed up themselves.
+// Finds float tensors on their way into a layer of integers. Rounded to f16 they would give other
+// bytes, and later layers amplify the difference: scores of detectors move by a tenth. Tensors that
+// one operation reads and writes have one type, so they all stay f32. Excepted are long sums, for
+// which matrix instructions matter, and sums of pictures themselves, whose values have few digits.
 class FloatsBeforeBytes {
  public:
   explicit FloatsBeforeBytes(const Graph& graph) {
@@ -172,10 +174,10 @@ class FloatsBeforeBytes {
   std::set<Output> wide_;
 };
 
-// Floats that reach a sort, or the host, which decides by them. Scores near 1, those that count,
-// are steps of 0.0005 apart in f16: many would be equal, and which box suppresses which would be
-// chance. They are wide from the last operation on that reads one type and writes the other, as far
-// as all that read them take it; tensors that are only moved keep one type.
+// Finds floats that reach a sort, or the host, which decides by them. Scores near 1, those that
+// count, are 0.0005 apart in f16: many would become equal, and chance would decide which box
+// suppresses which. They are f32 from the last operation on that can read one type and write the
+// other, as far as all their readers accept it; tensors that are only moved keep their type.
 class KeepSortedInF32 {
  public:
   explicit KeepSortedInF32(const Graph& graph) {
@@ -236,8 +238,8 @@ static bool adds_up_products(const Node& node) {
   return node.is("Convolution") || node.is("GroupConvolution") || node.is("MatMul");
 }
 
-// Returns whether the node adds up products of integers. Their sums, which are floats on the
-// device, go far beyond what f16 holds.
+// Returns whether the node adds up products of integers. The sums, which are floats on the device,
+// exceed the range of f16 by far.
 static bool sums_integers(const Node& node) {
   return adds_up_products(node) && !is_float(node.outputs[0].type);
 }
@@ -246,7 +248,7 @@ bool half_activations(const Config& config, const Graph& graph, bool device_has_
   if (std::any_of(graph.nodes().begin(), graph.nodes().end(),
                   [](const auto& node) { return sums_integers(*node); }))
     return false;
-  // A user's kernel computes with the type that the tensors have.
+  // Custom kernels compute with the type in which the tensors are stored.
   if (!device_has_fp16 && std::any_of(graph.nodes().begin(), graph.nodes().end(),
                                       [](const auto& node) { return is_custom(*node); }))
     return false;

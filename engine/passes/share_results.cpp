@@ -1,5 +1,5 @@
-// Nodes that compute the same from the same values become one: exporters write an index, a mask or
-// a chain of shapes once for each use.
+// Merges nodes that compute the same from the same values. Exporters write an index, a mask or a
+// chain of shapes once for each use.
 #include <cstring>
 #include <string>
 #include <unordered_map>
@@ -10,7 +10,7 @@ namespace clinfer {
 
 namespace {
 
-constexpr size_t kMostConstantBytes = 4096;  // larger constants count by identity
+constexpr size_t kMostConstantBytes = 4096;  // larger constants are compared by identity
 
 void put(std::string& key, const void* data, size_t size) {
   const auto length = static_cast<uint64_t>(size);
@@ -20,7 +20,7 @@ void put(std::string& key, const void* data, size_t size) {
 
 void put(std::string& key, const std::string& text) { put(key, text.data(), text.size()); }
 
-// Two nodes with the same key give the same.
+// Returns a key; two nodes with the same key compute the same.
 std::string key_of(const Node& node) {
   std::string key;
   put(key, node.type);
@@ -54,7 +54,8 @@ bool may_be_shared(const Node& node) {
          node.tail.empty();
 }
 
-// An output of the model keeps its own node, and with it its name.
+// Returns whether a Result reads the node. An output of the model keeps its own node, and with it
+// its name.
 bool is_output(const Graph& graph, const Node& node) {
   const std::vector<Node*> users = graph.users(&node);
   return std::any_of(users.begin(), users.end(), [](const Node* u) { return u->is("Result"); });

@@ -1,8 +1,8 @@
 // Removes operations whose output is their input: conversions to the same type, reshapes to the
-// same shape, identity transposes, concats of one, tiles of one, pads and summands of 0, factors of
-// 1. Chains of
-// reshapes and of transposes become one, so that what a layout does to one in the middle is no
-// matter. Drops outputs that nothing reads from operations that can leave them out.
+// same shape, identity transposes, concats of one tensor, tiles by one, pads and summands of 0,
+// factors of 1. Merges chains of reshapes and of transposes, so that the layout of a tensor in the
+// middle does not matter. Drops outputs that nothing reads from operations that can do without
+// them.
 #include <algorithm>
 #include <optional>
 
@@ -17,13 +17,13 @@ namespace {
 std::vector<int64_t> order_of(const Node& transpose) {
   std::vector<int64_t> order = constant_value(transpose.inputs[1])->to_ints();
   const size_t rank = transpose.shape().size();
-  if (order.empty())  // none given means: reversed
+  if (order.empty())  // no order given means: reversed
     for (size_t d = rank; d-- > 0;) order.push_back(static_cast<int64_t>(d));
   for (int64_t& d : order) d = static_cast<int64_t>(checked_axis(d, rank, "order entry"));
   return order;
 }
 
-// A transpose that moves dimensions of size 1 only.
+// Returns whether the node is a transpose that moves only dimensions of size 1.
 bool moves_nothing(const Node& node) {
   if (!node.is("Transpose") || !constant_value(node.inputs[1])) return false;
   const Shape& shape = node.inputs[0].node->shape(node.inputs[0].port);
@@ -61,7 +61,7 @@ void merge(Graph& graph, Node& node) {
   }
 }
 
-// The input that comes through unchanged: x * 1, x / 1, x + 0, x - 0.
+// Returns the input that passes unchanged: x * 1, x / 1, x + 0, x - 0.
 std::optional<size_t> unchanged_input(const Node& node) {
   const bool multiplies = node.is("Multiply"), adds = node.is("Add");
   if (!multiplies && !adds && !node.is("Divide") && !node.is("Subtract")) return {};
@@ -83,7 +83,7 @@ std::optional<size_t> unchanged_input(const Node& node) {
   return {};
 }
 
-// Exporters write pads that follow from a size and turn out to be none.
+// Returns whether all pads are 0: exporters compute pads from a size, which may come out so.
 bool pads_nothing(const Node& node) {
   for (const size_t side : {size_t{1}, size_t{2}}) {
     const Tensor* pads = side < node.inputs.size() ? constant_value(node.inputs[side]) : nullptr;
@@ -118,7 +118,8 @@ bool is_identity(const Node& node) {
   return false;
 }
 
-// The indices of a MaxPool, say: shapes inferred for one output less must come out as one less.
+// Drops outputs that nothing reads, such as the indices of a MaxPool, if the shapes of the others
+// do not change.
 void drop_unread_outputs(const Graph& graph, Node& node) {
   while (node.def && node.outputs.size() > 1 &&
          graph.use_count({&node, static_cast<int>(node.outputs.size()) - 1}) == 0) {

@@ -1,4 +1,4 @@
-// Products of matrices, as attention has them, in one form:
+// Brings products of matrices, as attention has them, into one form:
 //   (a * c) x b        ->  (a x b) * c                     c: one number
 //   a x transposed(b)  ->  a x b with the flag transpose_b
 // so that the factor of either side ends in the tail of the product's kernel.
@@ -13,8 +13,8 @@ namespace clinfer {
 
 namespace {
 
-// The number by which this input is multiplied or divided, if nothing else reads that; the input
-// then is what it was before.
+// Returns the number by which this input is multiplied or divided, if nothing else reads the
+// result, and makes the unscaled tensor the input.
 std::optional<float> take_factor(const Graph& graph, Node& reader, size_t side) {
   const Edge scaled = reader.inputs[side];
   Node& scale = *scaled.node;
@@ -56,7 +56,7 @@ void turn_second(Graph& graph, Node* product) {
   product->attributes.set("transpose_b", "true");
 }
 
-// The node becomes a multiplication of the product, which keeps its name, place and readers.
+// Turns the node into a multiplication of the product. The node keeps its name, place and readers.
 void scale_result(Graph& graph, Node* product, float factor) {
   Insertion add(graph, product);
   const Edge unscaled{add.copy(*product), 0};

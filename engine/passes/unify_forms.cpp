@@ -1,8 +1,8 @@
-// Readers and converters state one computation in several ways; here each gets one form, so that the
-// same passes fit it and the same tuning records serve it:
+// Gives computations that readers and converters state in several ways one form, so that the same
+// passes and the same tuning records apply to it:
 //   BatchNormInference of constants           ->  x * scale + shift, which later passes fold further
 //   Interpolate along axes that stay the same ->  along the others only
-//   a rounding of MaxPool that changes nothing->  the older one
+//   a rounding of MaxPool that changes nothing->  the older rounding
 //   x / constants that are powers of two      ->  x * constants
 //   slices that together are a whole axis     ->  a split
 #include <cmath>
@@ -20,7 +20,7 @@ namespace clinfer {
 namespace {
 
 void as_product_and_sum(Graph& graph, Node* node) {
-  // The data comes first since opset 5; before that it comes after gamma and beta.
+  // The data is the first input since opset 5; before that it came after gamma and beta.
   const size_t data = node->opset < 5 ? 2 : 0, gamma = node->opset < 5 ? 0 : 1, beta = gamma + 1;
   const Shape& shape = node->shape();
   if (node->inputs.size() != 5 || !node->tail.empty() || shape.size() < 2) return;
@@ -49,7 +49,7 @@ void as_product_and_sum(Graph& graph, Node* node) {
   graph.replace_uses({node, 0}, sum);
 }
 
-// The values at `kept` of a constant list.
+// Returns the values at `kept` of a constant list.
 Tensor at_places(const Tensor& list, const std::vector<size_t>& kept) {
   const Shape shape{static_cast<int64_t>(kept.size())};
   if (is_float(list.type())) {
@@ -68,7 +68,7 @@ void leave_out_axes(Graph& graph, Node* node) {
   if (node->opset != 11 || node->inputs.size() < 2 || !node->tail.empty()) return;
   const Shape &in = node->inputs[0].node->shape(node->inputs[0].port), &out = node->shape();
   const Tensor* numbers = constant_value(node->inputs[1]);
-  std::vector<int64_t> along(in.size());  // all without a list
+  std::vector<int64_t> along(in.size());  // all axes, without a list
   std::iota(along.begin(), along.end(), int64_t{0});
   if (node->inputs.size() > 2) {
     const Tensor* axes = constant_value(node->inputs[2]);
@@ -96,7 +96,8 @@ void leave_out_axes(Graph& graph, Node* node) {
   node->inputs = {node->inputs[0], add.constant(at_places(*numbers, kept)), add.ints(axes)};
 }
 
-// Windows that PyTorch leaves out because they begin past the picture are often none.
+// Restores the older rounding where it gives the same size: PyTorch leaves out windows that begin
+// beyond the picture, of which there are often none.
 void round_as_before(Node* node) {
   if (node->opset < 14 || node->attributes.get_string("rounding_type", "floor") != "ceil_torch")
     return;
@@ -112,7 +113,8 @@ void round_as_before(Node* node) {
   node->attributes = trial.attributes;
 }
 
-// The product is the same number then, in f16 as well.
+// Replaces a division by constants that are powers of two by a multiplication, which gives the same
+// number, in f16 as well.
 void multiply_instead(Graph& graph, Node* node) {
   const Tensor* divisor = constant_value(node->inputs[1]);
   if (!node->tail.empty() || !divisor || divisor->type() != ElementType::f32) return;
@@ -132,7 +134,7 @@ void multiply_instead(Graph& graph, Node* node) {
   node->inputs.set(1, Insertion(graph, node).floats(divisor->shape(), factors));
 }
 
-// `count` elements from `first` on along one axis, all of the others.
+// `count` elements from `first` on along one axis, and all elements of the others.
 struct Part {
   size_t axis;
   int64_t first, count;
@@ -157,10 +159,12 @@ std::optional<Part> part_of(const Node& node) {
   return Part{*axis, views->front().offset / views->front().strides[*axis], part[*axis]};
 }
 
-// PyTorch's chunk() is exported as slices. Slices that overlap stay what they are.
+// Turns slices that together are an axis, as PyTorch's chunk() is exported, into a split. Slices
+// that overlap stay.
 void slices_as_splits(Graph& graph) {
-  using Parts = std::map<int64_t, std::pair<Node*, int64_t>>;  // by their first elements; counts
-  std::vector<std::pair<Edge, size_t>> wholes;  // with the axis, in the graph's order
+  // The slice and its number of elements, keyed by the first element.
+  using Parts = std::map<int64_t, std::pair<Node*, int64_t>>;
+  std::vector<std::pair<Edge, size_t>> wholes;  // tensors with the axis, in the graph's order
   std::map<std::tuple<const Node*, int, size_t>, Parts> parts;
   for (const auto& node : graph.nodes()) {
     const auto part = part_of(*node);

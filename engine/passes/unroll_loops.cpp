@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kMostNodes = 4096;       // into which one loop may be unrolled
 constexpr int64_t kMostWritten = 1 << 14;  // for all loops, nested ones included
 
-// The replacement of a node: the body of each iteration with its shapes.
+// The replacement of a node: the body of each iteration, with its shapes.
 struct Iterations {
   const GraphBody* body;
   std::vector<std::unique_ptr<Graph>> graphs;
@@ -56,7 +56,7 @@ class Unroller {
         replaced.emplace_back(output, together(port, parts[k]));
       } else if (count > 0) {
         replaced.emplace_back(output, results[port.inner]);
-      } else {  // a state is what it was; nothing else has a value
+      } else {  // a state keeps its value; other outputs have none
         const auto state =
             std::find_if(body_.back_edges.begin(), body_.back_edges.end(),
                          [&](const Body::BackEdge& edge) { return edge.result == port.inner; });
@@ -64,7 +64,7 @@ class Unroller {
                                                                       : together(port, {}));
       }
     }
-    // Shapes may vary from one iteration to the next, and later layers expect a certain one.
+    // Refuses shapes that vary between iterations, because later layers expect a fixed one.
     for (const auto& [from, to] : replaced)
       if (to.node->shape(to.port) != from.node->shape(from.port))
         throw Error(ErrorCode::unsupported, label(*node_) + ": its output was to have the shape " +
@@ -111,10 +111,10 @@ class Unroller {
         .op("Concat", 1, parts, {{"axis", std::to_string(axis_of(port, output.shape))}});
   }
 
-  // Copies the body's nodes, with its parameters as given; constants only once.
+  // Copies the body's nodes with the given parameters; constants only once.
   std::vector<Edge> iteration(const Graph& pattern, const std::vector<Edge>& parameters,
                               int64_t i) {
-    std::unordered_map<const Node*, Edge> first;  // output 0 of each node of the pattern
+    std::unordered_map<const Node*, Edge> first;  // output 0 of the copy, by node of the pattern
     for (size_t k = 0; k < parameters.size(); ++k) first[pattern.parameters[k]] = parameters[k];
     const auto mapped = [&](const Edge& edge) {
       const Edge to = first.at(edge.node);
@@ -146,7 +146,7 @@ class Unroller {
   std::unordered_map<int, Edge> constants_;  // of the body, by id
 };
 
-// Chooses the body to write out, and how often; count -1: none. `most`: limit of nodes.
+// Returns the body to write out, and how often; a count of -1: none. `most`: limit of nodes.
 std::pair<size_t, int64_t> decide(const Node& node, std::span<const ValueInfo> inputs, bool unroll,
                                   int64_t most) {
   if (node.is("If")) {
@@ -160,8 +160,8 @@ std::pair<size_t, int64_t> decide(const Node& node, std::span<const ValueInfo> i
   return {0, count && *count <= most / std::max<int64_t>(size, 1) ? *count : -1};
 }
 
-// None where the node is to stay, also because shapes in its body depend on values that are not
-// known.
+// Returns nothing if the node has to stay, also because shapes in its body depend on values that
+// are not known.
 std::optional<Iterations> iterations_of(const Node& node, bool unroll, int64_t most) {
   const std::vector<ValueInfo> inputs = known_inputs(node);
   try {
@@ -188,11 +188,12 @@ std::optional<Iterations> iterations_of(const Node& node, bool unroll, int64_t m
 void unroll_loops(Graph& graph, const PassContext& context) {
   int64_t left = kMostWritten;
   IterationLimit limit(IterationLimit::kToSimplify);
-  // A round for each depth: loops inside of others may depend on the counters around them, which
-  // are constants once the round is over.
+  // Runs a round for each depth of nesting: inner loops may depend on the counters of outer ones,
+  // which are constants after the round.
   for (bool changed = true; changed;) {
     changed = false;
-    std::unordered_set<const Node*> dependent;  // how often they run, even, may depend on values
+    // The number of iterations, too, may depend on values.
+    std::unordered_set<const Node*> dependent;
     for (Node* node : nodes_of(graph)) {
       if (depends_on_values(*node, dependent)) {
         dependent.insert(node);
@@ -203,7 +204,7 @@ void unroll_loops(Graph& graph, const PassContext& context) {
       if (!all) continue;
       left -= static_cast<int64_t>(all->graphs.size() * all->body->node_count());
       Unroller(graph, node, *all->body).write_out(all->graphs);
-      node->bodies.clear();  // it has no users left
+      node->bodies.clear();  // it has no users any more
       changed = true;
     }
     if (!changed) continue;

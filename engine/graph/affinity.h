@@ -3,7 +3,7 @@
 
 namespace clinfer {
 
-// Attribute of a node: the name of a device, from the layer's rt_info. Only HETERO reads it.
+// Attribute of a node with the name of a device, from the layer's rt_info. Only HETERO reads it.
 inline constexpr const char* kAffinity = "affinity";
 
 }  // namespace clinfer

@@ -9,8 +9,8 @@ namespace clinfer {
 
 namespace {
 
-// Limit of all values inside a body, which runs on the host: a few bytes of a model can ask for
-// more memory than there is.
+// Limits all values inside a body, which runs on the host: a few bytes of a model can ask for more
+// memory than there is.
 constexpr size_t kMostBytes = size_t{1} << 30;
 
 }  // namespace
@@ -51,7 +51,8 @@ std::vector<Tensor> GraphBody::evaluate(std::span<const Tensor> parameters) cons
     graph = instance(infos);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::unsupported) throw;
-    // Values only where shapes depend on them: what leads from one to the other is computed twice.
+    // Sets values only where shapes depend on them, because the operations in between are then
+    // computed twice.
     for (size_t i = 0; i < infos.size(); ++i) infos[i].value = parameters[i];
     graph = instance(infos);
   }

@@ -1,5 +1,5 @@
-// Numbers, texts and lists as bytes and back, in the byte order of this machine. A function that is
-// a template over the stream describes a format once, for both directions.
+// Converts numbers, texts and lists to bytes and back, in the byte order of this machine. A
+// function that is a template over the stream describes a format once, for both directions.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class ByteWriter {
     number(uint64_t{value.size()});
     bytes_ += value;
   }
-  // Calls each(element).
+  // Calls each(element) for all elements of a list.
   template <typename List, typename F>
   void list(const List& list, const F& each) {
     number(uint64_t{list.size()});
@@ -41,8 +41,8 @@ class ByteWriter {
   std::string bytes_;
 };
 
-// Throws Error{bad_model} where bytes are missing or cannot be what is read. A list takes memory in
-// proportion to the bytes that are left.
+// Reads what ByteWriter wrote. Throws Error{bad_model} if bytes are missing or make no valid value.
+// A list takes memory in proportion to the bytes that are left.
 class ByteReader {
  public:
   explicit ByteReader(std::string_view bytes) : left_(bytes) {}
@@ -58,7 +58,7 @@ class ByteReader {
       std::memcpy(&value, take(sizeof value).data(), sizeof value);
     }
   }
-  // One of the values from 0 to `last`.
+  // Reads a value from 0 to `last`.
   template <typename T>
   void choice(T& value, T last) {
     std::underlying_type_t<T> read{};
@@ -67,13 +67,13 @@ class ByteReader {
     value = static_cast<T>(read);
   }
   void text(std::string& value) { value = take(size()); }
-  // Calls each(element) on new elements.
+  // Reads a list: calls each(element) on new elements.
   template <typename List, typename F>
   void list(List& list, const F& each) {
     list.resize(size());
     for (auto& element : list) each(element);
   }
-  // A number of bytes or elements, each of which takes at least one byte.
+  // Reads a number of bytes or elements, each of which takes at least one byte.
   size_t size() {
     uint64_t size = 0;
     number(size);

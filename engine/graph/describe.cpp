@@ -12,7 +12,7 @@ bool has_layout(const NodeOutput& output) {
   return output.desc.shape == output.shape && output.desc.strides.size() == output.shape.size();
 }
 
-// The layout that `rule` asks for; what takes any is mostly among images.
+// Returns the layout that `rule` asks for. Operations that take any layout get that of images.
 TensorDesc default_layout(LayoutRule rule, bool is_output, const NodeOutput& tensor) {
   if (rule == LayoutRule::any_to_rows && !is_output) rule = LayoutRule::follow;
   return has_channels_last(rule, tensor.shape)

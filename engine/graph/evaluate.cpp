@@ -1,4 +1,4 @@
-// Host evaluation, node by node; a value is dropped after its last use.
+// Evaluates a graph on the host, node by node. Drops each value after its last use.
 #include "engine/graph/evaluate.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ Tensor as_type(const Tensor& tensor, ElementType type) {
   return tensor.type() == type ? tensor : tensor.convert(type);
 }
 
-// Outputs of the operation itself, without what its tail keeps.
+// Returns the number of outputs of the operation itself, without the one that its tail keeps.
 size_t own_outputs(const Node& node) { return node.outputs.size() - (keeps(node.tail) ? 1 : 0); }
 
 std::vector<ValueInfo> infos_of(std::span<const Tensor> values) {
@@ -38,8 +38,8 @@ size_t bytes_to_evaluate(const Node& node, std::span<const Tensor> inputs) {
 double work_to_evaluate(const Node& node, std::span<const Tensor> inputs) {
   double work = 0;
   for (const NodeOutput& output : node.outputs) work += static_cast<double>(count(output.shape));
-  // Each number of a product is a sum over a row of one factor; of a convolution, over the weights of
-  // a channel.
+  // Counts the multiplications for each number of the output: the row of a factor of a product, the
+  // weights of a channel of a convolution.
   double each = 1;
   if (inputs.size() > 1 && (node.is("MatMul") || node.is("Einsum") || node.is("Inverse") ||
                             std::string_view(node.type).find("Convolution") != std::string::npos)) {
@@ -83,7 +83,7 @@ std::vector<Tensor> evaluate_node(const Node& node, std::span<const Tensor> inpu
           quantizes(node.tail) ? ElementType::f32 : host_type(output.type), output.shape));
   }
   outputs.resize(node.outputs.size());
-  // Skip empty outputs: an intermediate sum could still span a whole plane.
+  // Skips empty outputs, because an intermediate sum could still span a whole plane.
   const auto own = std::span<Tensor>(outputs).first(own_outputs(node));
   if (!std::ranges::all_of(own, [](const Tensor& output) { return output.elements() == 0; }))
     node.def->evaluate(desc, std::span<const Tensor>(values).first(desc.own_inputs), own);

@@ -1,5 +1,5 @@
-// Finds the shapes and values that depend on how many rows an operation finds: what they would be
-// if it found fewer is inferred beside what they are with the most rows.
+// Finds shapes and values that depend on how many rows an operation finds. Besides shapes for the
+// largest number of rows, it infers those for fewer rows.
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -10,14 +10,14 @@
 
 namespace clinfer {
 
-static constexpr int64_t kUnknown = -1;  // a size with fewer rows
+static constexpr int64_t kUnknown = -1;  // a size that is not known for fewer rows
 
 bool is_unknown(const ValueInfo& info) { return std::ranges::count(info.shape, kUnknown) != 0; }
 
 namespace {
 
-// Operations that only move elements of their first inputs (Concat: of all) to places that do not
-// depend on the elements.
+// Returns whether the operation only moves elements of this input to places that do not depend on
+// the elements (the first inputs; for Concat all).
 bool moves(const Node& node, size_t input) {
   constexpr std::array<std::string_view, 9> kFirst = {"Gather",  "Slice",     "StridedSlice",
                                                       "Squeeze", "Unsqueeze", "Reshape",
@@ -33,7 +33,7 @@ bool same(const Tensor& a, const Tensor& b) {
   return !a.empty() && !b.empty() && a.shape() == b.shape() && a.to_ints() == b.to_ints();
 }
 
-// The dimension that tells how many were found; nothing where the output tells it in no dimension.
+// Returns the dimension that tells how many rows were found, or nothing if none does.
 std::optional<size_t> found_dimension(const Node& node, size_t output) {
   const size_t rank = node.outputs[output].shape.size();
   for (const auto& body : node.bodies)
@@ -45,8 +45,8 @@ std::optional<size_t> found_dimension(const Node& node, size_t output) {
   return node.is("NonZero") ? rank - 1 : 0;
 }
 
-// Outputs of the If under this condition, with these inputs or, where its branch does not allow
-// them, with the others: a branch may be for few rows only.
+// Returns the outputs of the If under this condition. Infers them from `inputs` or, if the branch
+// does not allow these, from `others`: a branch may be meant for few rows only.
 std::vector<ValueInfo> infer_branch(const Node& node, std::span<const ValueInfo> inputs,
                                     std::span<const ValueInfo> others, bool condition) {
   const auto infer = [&](std::span<const ValueInfo> infos) {
@@ -113,8 +113,8 @@ std::vector<ValueInfo> Inference::inputs_with_fewer(const Node& node) {
   return infos;
 }
 
-// Returns whether the node itself finds as many rows as there are: one that is computed from values
-// that are always the same does not, nor does a loop that runs a known number of times.
+// Returns whether the node itself finds a varying number of rows. One whose inputs are always the
+// same does not, nor does a loop with a known number of iterations.
 bool Inference::finds_rows(const Node& node) {
   if (!node.def->rows_depend_on_data || determined_.contains(&node)) return false;
   bool told = false;
@@ -130,7 +130,8 @@ bool Inference::finds_rows(const Node& node) {
   }
 }
 
-// Outputs of an If whose branch is not known: the larger of both in each dimension.
+// Infers the outputs of an If whose branch is not known: in each dimension the larger size of both
+// branches.
 std::vector<ValueInfo> Inference::infer_branches(const Node& node,
                                                  std::span<const ValueInfo> inputs) {
   const std::vector<ValueInfo> fewer = inputs_with_fewer(node);
@@ -138,7 +139,8 @@ std::vector<ValueInfo> Inference::infer_branches(const Node& node,
   const std::vector<ValueInfo> other = infer_branch(node, inputs, fewer, false);
   for (size_t i = 0; i < all.size(); ++i) {
     if (all[i].type != other.at(i).type || all[i].shape.size() != other[i].shape.size()) {
-      // Shapes of what follows are inferred again when it runs; until then those of one branch do.
+      // Takes the shapes of one branch for now. The shapes of all that follows are inferred again
+      // when the If runs.
       if (const Tensor most = value(node.inputs[0]); !most.empty() && most.elements() == 1) {
         if (most.to_ints()[0] == 0) all[i] = other[i];
         continue;
@@ -153,7 +155,7 @@ std::vector<ValueInfo> Inference::infer_branches(const Node& node,
   return all;
 }
 
-// Sizes in which the branches differ vary with the branch.
+// Marks as varying the sizes in which the branches differ.
 std::vector<ValueInfo> Inference::infer_fewer_branches(const Node& node,
                                                        std::span<const ValueInfo> inputs) {
   if (!fewer_.contains(node.inputs[0].node)) return inferred_outputs(node, inputs);
@@ -165,7 +167,7 @@ std::vector<ValueInfo> Inference::infer_fewer_branches(const Node& node,
   std::vector<ValueInfo> all = infer_branch(node, inputs, most, true);
   const std::vector<ValueInfo> other = infer_branch(node, inputs, most, false);
   for (size_t i = 0; i < all.size(); ++i) {
-    if (all[i].shape.size() != other.at(i).shape.size()) continue;  // refused before
+    if (all[i].shape.size() != other.at(i).shape.size()) continue;  // refused earlier
     for (size_t d = 0; d < all[i].shape.size(); ++d)
       if (all[i].shape[d] != other[i].shape[d])
         all[i].shape[d] = node.outputs[i].shape[d] > 1 ? 1 : 0;
@@ -183,7 +185,7 @@ std::vector<ValueInfo> Inference::outputs_with_fewer(const Node& node) {
       infos[0].value = Tensor::of(infos[0].type, {static_cast<int64_t>(shape.size())}, shape);
     return infos;
   }
-  // Fewer places to search change the number of rows only.
+  // Fewer places to search change nothing but the number of rows.
   const bool rows = finds_rows(node);
   if (!rows || (!node.bodies.empty() && std::ranges::any_of(node.inputs, [&](const Edge& input) {
         return fewer_.contains(input.node);
@@ -211,8 +213,8 @@ std::vector<ValueInfo> Inference::outputs_with_fewer(const Node& node) {
   return infos;
 }
 
-// Notes what the node gives with fewer rows. Call it when the node's shapes are known, and whether
-// it is determined.
+// Notes what the node gives for fewer rows. To be called once the node's shapes, and whether it is
+// determined, are known.
 void Inference::note_fewer(const Node& node) {
   if (!node.def || node.outputs.empty()) return;
   const auto varying = [&](const Edge& input) { return fewer_.contains(input.node); };
@@ -222,7 +224,7 @@ void Inference::note_fewer(const Node& node) {
   Fewer fewer;
   try {
     fewer.outputs = outputs_with_fewer(node);
-  } catch (const Error&) {  // then any dimension may vary
+  } catch (const Error&) {  // any dimension may vary then
     fewer.outputs.clear();
     for (const NodeOutput& output : node.outputs)
       fewer.outputs.push_back({output.type, Shape(output.shape.size(), kUnknown), {}});
@@ -237,7 +239,7 @@ void Inference::note_fewer(const Node& node) {
   if (!is_same(node, fewer)) fewer_[&node] = std::move(fewer);
 }
 
-// Returns whether shapes and values are always those with the most rows.
+// Returns whether shapes and values are the same for every number of rows.
 bool Inference::is_same(const Node& node, const Fewer& fewer) {
   for (size_t i = 0; i < node.outputs.size(); ++i)
     if (fewer.outputs[i].shape != node.outputs[i].shape) return false;

@@ -1,4 +1,4 @@
-// Structure of the graph: inserting, finding users, sorting, cloning.
+// Edits the graph: inserts nodes, finds users, sorts, clones.
 #include "engine/graph/graph.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ void Inputs::register_use(size_t i) {
   by_output[port].push_back({owner_, static_cast<uint32_t>(i)});
 }
 
-// The last use in the list takes the place of the removed one.
+// Moves the last use in the list to the place of the removed one.
 void Inputs::remove_use(size_t i) {
   const Edge& edge = edges_[i];
   if (!edge.node) return;
@@ -89,9 +89,10 @@ void Graph::move_after(Node* node, const Node* other) {
   set_order(node->graph_.place);
 }
 
-// A number between those of the two neighbours.
+// Gives the node a number between those of its neighbours.
 void Graph::set_order(Nodes::iterator at) {
-  constexpr uint64_t kStep = uint64_t{1} << 20;  // between nodes that are added at the end
+  // Distance of the numbers of nodes that are added at the end.
+  constexpr uint64_t kStep = uint64_t{1} << 20;
   const auto bounds = [&] {
     const uint64_t low = at == nodes_.begin() ? 0 : (*std::prev(at))->graph_.order;
     const auto next = std::next(at);
@@ -105,14 +106,15 @@ void Graph::set_order(Nodes::iterator at) {
   (*at)->graph_.order = low + (high - low) / 2;
 }
 
-// Numbers the nodes around `at`, which has a successor's number but no free one before it, with
-// gaps: those in the smallest aligned range of numbers around it that is thinly used. The threshold
-// falls with the size of the range, so that an insertion costs O(log n) on average (Bender et al.,
-// "Two simplified algorithms for maintaining order in a list").
+// Makes room for a number in front of the successor of `at`: renumbers, with gaps, the nodes of the
+// smallest aligned range of numbers around it that is thinly used. The threshold falls with the
+// size of the range, so that an insertion costs O(log n) on average (Bender et al., "Two simplified
+// algorithms for maintaining order in a list").
 void Graph::make_room(Nodes::iterator at) {
-  constexpr double kGrowth = 4.0 / 3;  // nodes that a range may hold, when the range doubles
+  // Growth of the number of nodes that a range may hold when the range doubles.
+  constexpr double kGrowth = 4.0 / 3;
   const uint64_t order = (*at)->graph_.order;
-  const auto added = std::prev(at);  // has no number yet
+  const auto added = std::prev(at);  // the node without a number
   auto first = at, last = std::next(at);
   uint64_t nodes = 2, size = 1, low = order;
   for (double most = 1; nodes >= most; most *= kGrowth) {
@@ -167,7 +169,7 @@ Node* Graph::only_user(const Edge& edge) const {
 
 namespace {
 
-// The larger list stays where it is, so that long chains of moves take linear time, nearly.
+// Appends the shorter list to the longer one, so that long chains of moves take nearly linear time.
 void hand_on(std::vector<int>& from, std::vector<int>& to) {
   if (from.size() > to.size()) std::swap(from, to);
   to.insert(to.end(), from.begin(), from.end());
@@ -246,7 +248,7 @@ void Graph::sort() {
       users_of[position.at(input.node)].push_back(i);
       ++waits_for[i];
     }
-  // Among nodes whose inputs are ready, the one that stood first comes first.
+  // Takes, among the nodes whose inputs are ready, the one that came first.
   std::priority_queue<size_t, std::vector<size_t>, std::greater<>> ready;
   for (size_t i = 0; i < nodes.size(); ++i)
     if (waits_for[i] == 0) ready.push(i);
@@ -260,7 +262,7 @@ void Graph::sort() {
       if (--waits_for[user] == 0) ready.push(user);
   }
   if (order.size() != nodes.size()) {
-    // Walking back along unfinished inputs ends on a cycle: a node that is met twice is on it.
+    // Walks back along unfinished inputs, which ends on a cycle: a node that is met twice is on it.
     size_t i = static_cast<size_t>(
         std::find_if(waits_for.begin(), waits_for.end(), [](size_t n) { return n != 0; }) -
         waits_for.begin());

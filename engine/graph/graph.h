@@ -19,7 +19,7 @@ namespace clinfer {
 
 struct Node;
 
-// Output `port` of `node`.
+// An output of a node, by its port number.
 struct Edge {
   Node* node = nullptr;
   int port = 0;
@@ -30,9 +30,10 @@ struct NodeOutput {
   ElementType type = ElementType::f32;
   Shape shape;
   std::vector<std::string> names;
-  // Memory layout, set by the layout pass. The offset counts from the start of `storage`.
+  // The memory layout, which the layout pass sets. Its offset counts from the start of `storage`.
   TensorDesc desc;
-  // The output in whose memory this one lies (views, parts of a concat); a null node: its own.
+  // The output in whose memory this one lies (views, parts of a concat). A null node: it has its
+  // own memory.
   Edge storage;
 };
 
@@ -62,14 +63,15 @@ class Inputs {
   void remove_use(size_t i);
 
   std::vector<Edge> edges_;
-  std::vector<uint32_t> places_;  // of each use in the producer's list of uses
-  Node* owner_ = nullptr;         // the node in the graph; nullptr: in no graph
+  std::vector<uint32_t> places_;  // position of each use in the producer's list of uses
+  Node* owner_ = nullptr;         // nullptr while the node is in no graph
 };
 
-// Types "Parameter", "Result" and "Constant" are the graph's own; all others have a def. A copy of
-// a node belongs to no graph; assigning to a node leaves it at its position, with its users.
+// A node. Types "Parameter", "Result" and "Constant" are the graph's own; all others have a def. A
+// copy of a node belongs to no graph. Assigning to a node leaves it at its position, with its
+// users.
 struct Node {
-  int id = 0;  // unique within the graph; the IR's layer id where the node comes from there
+  int id = 0;  // unique within the graph; for nodes of an IR file, the layer's id there
   std::string name;
   std::string type;
   int opset = 1;
@@ -77,14 +79,15 @@ struct Node {
   const OpDef* def = nullptr;
   Inputs inputs;
   std::vector<NodeOutput> outputs;
-  Tensor constant;           // of a Constant
-  std::vector<PostOp> tail;  // fused operations; their operands are the inputs from own_inputs on
-  size_t own_inputs = 0;     // inputs of the operation itself (set by the fusion pass)
+  Tensor constant;  // value, if this is a Constant
+  // Fused operations; their operands are the inputs from index own_inputs on.
+  std::vector<PostOp> tail;
+  size_t own_inputs = 0;  // number of the operation's own inputs; set by the fusion pass
   // The bodies of TensorIterator, Loop and If (GraphBody).
   std::vector<std::shared_ptr<const Body>> bodies = {};
-  // The use of a layer that a user's kernel computes; its def is custom_op().
+  // A layer's use of a kernel of the user. Its def is custom_op().
   std::shared_ptr<const CustomUse> custom = {};
-  // The layers of the model that this node computes, as numbers in Graph::layers; in no order.
+  // The model's layers that this node computes, as indices into Graph::layers, unordered.
   std::vector<int> computes = {};
 
   bool is(std::string_view t) const { return type == t; }
@@ -102,15 +105,16 @@ struct Node {
     Membership(const Membership&) {}
     Membership& operator=(const Membership&) { return *this; }
     std::list<std::unique_ptr<Node>>::iterator place;
-    uint64_t order = 0;                  // ascends along the list
-    std::vector<std::vector<Use>> uses;  // by output, in no order
-    bool needed = false;                 // used by remove_dead() alone
-    Node* last_reader = nullptr;  // that lost its edge from here; valid while this has no users
+    uint64_t order = 0;                  // ascends along the list of nodes
+    std::vector<std::vector<Use>> uses;  // by output; unordered
+    bool needed = false;                 // only used by remove_dead()
+    // The last node that lost its edge from here; valid while this node has no users.
+    Node* last_reader = nullptr;
   };
   Membership graph_;
 };
 
-// Owns its nodes. They are in topological order, which passes keep.
+// A network, which owns its nodes. They are in topological order, which passes must keep.
 class Graph {
  public:
   using Nodes = std::list<std::unique_ptr<Node>>;
@@ -123,47 +127,49 @@ class Graph {
   std::vector<Node*> parameters;  // in the order of the file
   std::vector<Node*> results;     // in the order of the file
 
-  // The layers of the model, by name and type, once note_layers() was called.
+  // The model's layers, filled by note_layers().
   struct Layer {
     std::string name, type;
   };
   std::vector<Layer> layers;
-  // Lets nodes know from now on which layers they compute: each its own. replace_uses() hands on
-  // what a node computed; a node that loses its last reader, and has no replacement, was made part
-  // of that reader.
+  // From now on each node keeps a list of the layers that it computes, at first its own.
+  // replace_uses() passes the list on to the replacement. A node that loses its last reader without
+  // being replaced was made part of that reader, and its layers become the reader's.
   void note_layers();
 
-  // A node inserted in front of the current one during a walk is not visited.
+  // The nodes in topological order. A walk does not visit nodes that are inserted in front of the
+  // current one.
   const Nodes& nodes() const { return nodes_; }
 
-  // Inserts before `before` (nullptr: at the end) a new node with a fresh id.
+  // Inserts a new node with a fresh id before `before` (nullptr: at the end).
   Node* insert(const Node* before, std::string type, std::string name);
-  // Adds a finished node with its own id at the end.
+  // Adds a finished node, which keeps its id, at the end.
   Node* append(std::unique_ptr<Node> node);
-  // The node that follows, or nullptr at the end.
+  // Returns the next node in topological order, or nullptr at the end.
   Node* next(const Node* node) const;
   bool is_before(const Node* a, const Node* b) const { return a->graph_.order < b->graph_.order; }
-  // Moves a node to the position right after another.
+  // Moves a node to the position right after `other`.
   void move_after(Node* node, const Node* other);
 
-  // All readers of an edge or a node in the order of the nodes, once per use.
+  // Return all readers of an edge or a node in the order of the nodes, once per use.
   std::vector<Node*> users(const Edge& edge) const;
   std::vector<Node*> users(const Node* node) const;
   size_t use_count(const Edge& edge) const;
   bool has_users(const Node* node) const;
-  // The node that reads this value, if exactly one does, once; else nullptr.
+  // Returns the node that reads this value, if there is exactly one use; else nullptr.
   Node* only_user(const Edge& edge) const;
 
-  // Every use of `from` reads `to` instead.
+  // Makes every reader of `from` read `to` instead.
   void replace_uses(const Edge& from, const Edge& to);
-  // The node reads nothing any more, so its producers lose a user. It must have no users itself:
+  // Removes the node's inputs, so that its producers lose a user. The node must have no users;
   // remove_dead() then removes it.
   void disconnect(Node* node) { node->inputs = {}; }
-  // Removes nodes that no Result needs. Parameters stay.
+  // Removes nodes that no Result needs, but no Parameters.
   void remove_dead();
-  // Sorts the nodes topologically (stable); throws Error{bad_model} that names a node on a cycle.
+  // Sorts the nodes topologically (stable). Throws Error{bad_model}, which names a node on the
+  // cycle, if there is one.
   void sort();
-  // Deep copy; constants share their data.
+  // Returns a deep copy, which shares the data of constants.
   std::unique_ptr<Graph> clone() const;
 
  private:
@@ -172,11 +178,10 @@ class Graph {
   void make_room(Nodes::iterator at);
 
   Nodes nodes_;
-  int last_id_ = -1;  // the largest
+  int last_id_ = -1;  // the largest id so far
 };
 
-// The network inside a TensorIterator, Loop or If. Its graph's shapes are those that the file
-// states
+// The network inside a TensorIterator, Loop or If. Its graph has the shapes that the file states
 // (-1: open); infer_shapes and evaluate work on copies.
 struct GraphBody final : Body {
   explicit GraphBody(std::unique_ptr<const Graph> graph);
@@ -187,49 +192,53 @@ struct GraphBody final : Body {
   std::vector<ValueInfo> infer_shapes(std::span<const ValueInfo> parameters) const override;
   std::vector<Tensor> evaluate(std::span<const Tensor> parameters) const override;
   const Graph& graph() const { return *graph_; }
-  // A copy with all shapes inferred, its nodes in the same order and with the same ids.
+  // Returns a copy with all shapes inferred, its nodes in the same order and with the same ids.
   std::unique_ptr<Graph> instance(std::span<const ValueInfo> parameters) const;
 
  private:
   std::unique_ptr<const Graph> graph_;
   std::vector<ValueInfo> parameters_;
-  std::unordered_set<size_t> varying_;  // results that a parameter leads to
+  std::unordered_set<size_t> varying_;  // indices of results that depend on a parameter
 };
 
-const Tensor* constant_value(const Edge& edge);  // of a Constant node, else nullptr
-// The output that owns the memory in which this one lies.
+const Tensor* constant_value(const Edge& edge);  // the value of a Constant node, else nullptr
+// Returns the output that owns the memory in which this one lies.
 Edge storage_root(Edge edge);
-// Reshape, Squeeze and Unsqueeze: another shape for the elements in their order.
+// Returns whether the node only changes the shape (Reshape, Squeeze, Unsqueeze).
 bool reshapes(const Node& node);
-size_t own_inputs(const Node& node);  // inputs of the operation itself, without those of its tail
+// Number of the operation's own inputs, without those of its tail.
+size_t own_inputs(const Node& node);
 
-// Returns whether the node's shapes depend on values that only an inference has: an input comes
-// from an operation that gives as many rows as it finds, or from one of the nodes in `dependent`.
+// Returns whether the node's shapes depend on values that only an inference has: one of its inputs
+// comes from an operation that gives as many rows as it finds, or from one of the nodes in
+// `dependent`.
 bool depends_on_values(const Node& node, const std::unordered_set<const Node*>& dependent);
 
 // Set element types and shapes of the outputs (floats are f32). Throw with the layer's name, type
-// and opset in front. For one node: only Constant inputs have values. For a graph, in order: folds
-// nothing, but where a shape depends on values that constants and shapes determine (a ShapeOf
-// chain), or the values that `parameters` have, these are computed too, so that a re-batched graph
-// can be inferred.
+// and opset in front. infer_node_shapes() knows the values of Constant inputs only. infer_shapes()
+// goes through the graph in order and folds nothing, but where a shape depends on values that
+// follow from constants, shapes (a ShapeOf chain) or the values of `parameters`, it computes these,
+// too, so that a graph can be inferred for another batch.
 void infer_node_shapes(Node& node);
 void infer_shapes(Graph& graph, std::span<const ValueInfo> parameters = {});
 
-// OpDesc of a node: layouts from NodeOutput::desc where set, else the default of the op's
-// LayoutRule.
+// Returns the OpDesc of a node. Layouts come from NodeOutput::desc if it is set, else from the
+// default of the operation's LayoutRule.
 OpDesc describe(const Node& node);
 
-// Graphviz. `more` gives further lines of a node: its kernel, for example.
+// Returns the graph in Graphviz's format. `more` returns further lines of a node, for example its
+// kernel.
 std::string to_dot(const Graph& graph,
                    const std::function<std::vector<std::string>(const Node&)>& more = {});
-// Names of the layers that the node computes, without its own and without constants.
+// Returns the names of the layers that the node computes, without its own name and without
+// constants.
 std::vector<std::string> fused_layers(const Graph& graph, const Node& node);
 
-// Returns whether a user's kernel computes the node, or one inside it. Such a node has no version
-// for the host.
+// Returns whether a user's kernel computes the node, or a node inside of it. Such a node has no
+// version for the host.
 bool is_custom(const Node& node);
 
-size_t bytes_of_outputs(const Node& node);  // each output dense, in its own type
+size_t bytes_of_outputs(const Node& node);  // assumes dense outputs in their own types
 
 // Names a node in messages: `layer "conv1" (Convolution, opset1, id 7)`.
 std::string label(const Node& node);

@@ -1,4 +1,4 @@
-// Writing and reading graphs as bytes.
+// Writes graphs as bytes, and reads them.
 #include "engine/graph/graph_bytes.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@ namespace clinfer {
 namespace {
 
 constexpr size_t kAlignment = 64;  // of constants in the pool
-constexpr int kDeepest = 32;       // bodies in bodies
+constexpr int kDeepest = 32;       // depth of bodies within bodies
 constexpr int64_t kMostElements = int64_t{1} << 56;
 constexpr uint64_t kNowhere = UINT64_MAX;
 
@@ -66,7 +66,7 @@ void transfer_connections(Stream& stream, BodyType& body) {
   transfer_optional(stream, body.condition);
 }
 
-// All but edges, attributes, constants and bodies.
+// Writes or reads a node without its edges, attributes, constants and bodies.
 template <typename Stream, typename NodeType>
 void transfer_node(Stream& stream, NodeType& node) {
   stream.number(node.id);
@@ -175,7 +175,7 @@ class GraphReader {
     std::vector<Node*> nodes;
     for (size_t left = in_.size(); left > 0; --left) {
       std::unique_ptr<Node> node = read_node(graph->layers.size());
-      std::vector<Edge> inputs;  // of nodes before this one: the order is topological
+      std::vector<Edge> inputs;  // of nodes before this one, since the order is topological
       in_.list(inputs, [&](Edge& edge) { edge = read_edge(nodes); });
       for (const Edge& edge : inputs)
         ByteReader::check(edge.node != nullptr, "an input from nowhere");
@@ -218,7 +218,7 @@ class GraphReader {
     return edge;
   }
 
-  // Reads in whose memory each output lies, any node's of the graph.
+  // Reads in whose memory each output lies, which may be any node's.
   void read_storage(const std::vector<Node*>& nodes) {
     size_t outputs = 0;
     for (Node* node : nodes)
@@ -226,8 +226,7 @@ class GraphReader {
         output.storage = read_edge(nodes);
         ++outputs;
       }
-    // The walk goes from each output to its root, but for the way that another one has gone
-    // already.
+    // Follows each output to its root, and stops where an earlier walk has been.
     std::unordered_map<const NodeOutput*, bool> ends;
     for (const Node* node : nodes)
       for (const NodeOutput& output : node->outputs) {
@@ -243,7 +242,7 @@ class GraphReader {
   }
 
   static void check_shape(const Shape& shape) {
-    int64_t elements = 1;  // a dimension of a body may be open: -1
+    int64_t elements = 1;  // -1: a dimension of a body may be open
     for (const int64_t size : shape)
       ByteReader::check(
           size >= -1 && !__builtin_mul_overflow(elements, std::max<int64_t>(size, 1), &elements) &&

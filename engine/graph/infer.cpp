@@ -1,5 +1,5 @@
-// Element types and shapes of all outputs, front to back. Where a shape depends on values that
-// constants and shapes determine (ShapeOf chains), those values are computed too.
+// Infers element types and shapes of all outputs, front to back. Where a shape depends on values
+// that constants and shapes determine (ShapeOf chains), computes those values, too.
 #include <algorithm>
 
 #include "engine/graph/evaluate.h"
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kMostElements = int64_t{1} << 31;  // of one tensor
 constexpr int64_t kMostShapeElements = int64_t{1}
-                                       << 16;  // of a tensor that shapes are computed from
+                                       << 16;  // of a tensor from which shapes are computed
 constexpr size_t kMostDimensions = 16;
 
 void check_shape(const Shape& shape, size_t port) {
@@ -25,7 +25,7 @@ void check_shape(const Shape& shape, size_t port) {
   for (int64_t dim : shape) {
     if (dim < 0)
       throw Error(ErrorCode::bad_model, which + "the impossible shape " + to_string(shape));
-    // Dimensions beside a 0 count as well, so that no product of some of them overflows later.
+    // Counts dimensions beside a 0 as well, so that no product of some of them overflows later.
     if (__builtin_mul_overflow(elements, std::max<int64_t>(dim, 1), &elements) ||
         elements > kMostElements)
       throw Error(ErrorCode::unsupported,
@@ -65,7 +65,8 @@ void naming(const Node& node, Work&& work) {
   }
 }
 
-// True if the node's type and shapes follow from what the graph itself states, not from the def.
+// Infers types and shapes that follow from what the graph states. Returns false if the node's def
+// has to infer them.
 bool infer_own(Node& node) {
   if (node.is("Constant")) {
     node.outputs.resize(1);
@@ -98,7 +99,7 @@ Inference::Inference(const Graph& graph, std::span<const ValueInfo> parameters) 
 void Inference::infer(Node& node) {
   if (!infer_own(node)) {
     std::vector<ValueInfo> infos = known_inputs(node);
-    // How much is found in known values is known as well.
+    // The number of rows that are found in known values is known as well.
     if (node.def->rows_depend_on_data) complete(node, infos);
     try {
       infer_with(node, infos);
@@ -111,8 +112,8 @@ void Inference::infer(Node& node) {
   note(node);
 }
 
-// A shape that is impossible with the most rows may be possible with fewer: the rows that fill up
-// to a fixed number. Branches of an If that depends on their number may differ in size.
+// Infers shapes for fewer rows where those for the most rows are impossible, as for rows that fill
+// up to a fixed number. Branches of an If that depends on the number may differ in size.
 void Inference::infer_completed(Node& node, std::span<const ValueInfo> infos) {
   try {
     infer_with(node, infos);
@@ -144,8 +145,8 @@ bool decides(const Node& node, size_t input) {
   return (node.is("If") && input == 0) || (node.is("Loop") && input == 1);
 }
 
-// Gives the inputs the values of all of them that are determined; false if these are no more than
-// the constants. Only exact values decide which graph an operation runs and what it finds in
+// Adds the values of all inputs that are determined to `infos`. Returns false if only Constants
+// are. Takes exact values where they decide which graph an operation runs, or what it finds in
 // them.
 bool Inference::complete(const Node& node, std::vector<ValueInfo>& infos) {
   bool more = false;
@@ -172,8 +173,8 @@ bool Inference::is_determined(const Node& node) const {
          });
 }
 
-// Computes the nodes that `wanted` depends on, then `wanted`; without recursion, since a chain may
-// be long.
+// Computes the nodes that `wanted` depends on, then `wanted` itself. Does without recursion, since
+// a chain may be long.
 void Inference::compute(const Node* wanted) {
   std::vector<const Node*> open{wanted};
   while (!open.empty()) {
@@ -210,8 +211,8 @@ size_t own_inputs(const Node& node) {
   return node.tail.empty() ? node.inputs.size() : std::min(node.own_inputs, node.inputs.size());
 }
 
-// Returns whether the output has as many rows as an operation finds. A loop joins the parts of as
-// many iterations as there are, unless their number is constant.
+// Returns whether the output has as many rows as an operation finds. A loop joins parts of as many
+// iterations as there are, unless their number is constant.
 static bool has_found_rows(const Edge& output) {
   const Node& node = *output.node;
   if (!node.def || !node.def->rows_depend_on_data) return false;

@@ -1,4 +1,4 @@
-// Adding nodes to a graph.
+// Adds nodes to a graph.
 #include "engine/graph/insertion.h"
 
 namespace clinfer {

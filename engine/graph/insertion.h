@@ -1,5 +1,5 @@
-// Adds nodes to a graph: the one way in which passes, readers and tests do. An operation that is
-// added has its definition and its shapes.
+// Adds nodes to a graph, with definition and shapes. Passes, readers and tests add nodes in this
+// way only.
 #pragma once
 
 #include <map>
@@ -13,26 +13,26 @@ namespace clinfer {
 
 class Insertion {
  public:
-  using AttributeTexts = std::map<std::string, std::string>;  // by name, as Attributes::all()
+  using AttributeTexts = std::map<std::string, std::string>;  // by name, as in Attributes::all()
 
-  // Inserts right before `before` (nullptr: at the end). The new nodes are called `name`, or as
-  // `before` is. `inference` infers their shapes and keeps values for later nodes; nullptr: each by
-  // itself.
+  // Inserts right before `before` (nullptr: at the end). New nodes are called `name` (or like
+  // `before`). `inference` infers their shapes and keeps values for later nodes; with nullptr each
+  // node is inferred by itself.
   Insertion(Graph& graph, const Node* before, std::string name, Inference* inference = nullptr)
       : graph_(graph), before_(before), name_(std::move(name)), inference_(inference) {}
   Insertion(Graph& graph, const Node* before) : Insertion(graph, before, before->name) {}
 
-  // The edge is the operation's first output. Throws as infer_node_shapes() does, and
-  // Error{unsupported} for an operation that does not exist.
+  // Adds an operation and returns its first output. Throws as infer_node_shapes() does, and
+  // Error{unsupported} if there is no such operation.
   Edge op(const std::string& type, int opset, std::vector<Edge> inputs,
           const AttributeTexts& attributes = {}, size_t outputs = 1,
           std::vector<std::shared_ptr<const Body>> bodies = {});
-  // A node like `node`, name and shapes included, with an id of its own.
+  // Adds a copy of `node`, including name and shapes, with a new id.
   Node* copy(const Node& node);
   Edge constant(Tensor value);
   Edge floats(const Shape& shape, const std::vector<float>& values);
-  Edge ints(const std::vector<int64_t>& values);  // of one dimension
-  // They join the graph's lists of parameters and results.
+  Edge ints(const std::vector<int64_t>& values);  // makes a list
+  // Add to the graph's lists of parameters and results.
   Edge parameter(ElementType type, const Shape& shape);
   Node* result(const Edge& edge);
 
@@ -45,7 +45,7 @@ class Insertion {
   Inference* const inference_;
 };
 
-// The nodes as they are now: for walks that should not visit nodes they add themselves.
+// Returns the nodes as they are now, for walks that must not visit nodes that they add.
 std::vector<Node*> nodes_of(const Graph& graph);
 
 }  // namespace clinfer

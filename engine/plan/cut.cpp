@@ -10,14 +10,14 @@ namespace clinfer {
 
 namespace {
 
-// Drivers may make other code for launches of so many work-items along a dimension (PoCL). All parts
-// have fewer, and one code.
+// The most work-items of a part along a dimension. Drivers may compile another variant for more
+// (PoCL); this way all parts share one.
 constexpr size_t kMostItems = 65535;
 
-// Rates per second and compute unit: multiply-adds per vector lane of a CPU, or of a GPU's unit,
-// and elements that are read or written. They are slower than devices are: parts that are too short
-// cost little, but operands of a launch that is cut lie in the memory of each request. With AVX-512
-// a lane does 4e9 multiply-adds.
+// Rates per second of one vector lane of a CPU or one compute unit of a GPU, in multiply-adds, and
+// in elements that are read or written. They are lower than those of real devices (a lane does 4e9
+// multiply-adds with AVX-512): parts that are too short cost little. They are not much lower, since
+// the operands of a launch that is cut lie in the memory of each request.
 constexpr double kLaneOfCpu = 1.5e9, kUnitOfGpu = 4e9, kElementsOfCpu = 0.5e9, kElementsOfGpu = 1e9;
 
 }  // namespace
@@ -43,13 +43,14 @@ Cut cut_of(const KernelSpec& spec, double seconds, double longest) {
     }
   if (cut.groups < 2) return {};
   cut.most = std::max<size_t>((kMostItems - 1) / spec.local[cut.dimension], 1);
-  // There are at least two parts: between them a caller can cancel.
+  // Makes at least two parts, so that a caller can cancel between them.
   const double share = std::min(kSecondsOfPart / seconds, 0.5) * static_cast<double>(cut.groups);
   cut.first = std::clamp<size_t>(static_cast<size_t>(share), 1, cut.most);
   return cut;
 }
 
-// A name is the function's inside of its own macro: macros do not expand in themselves.
+// Uses the function's name in its own macro, where it means the function: macros do not expand
+// recursively.
 KernelSpec can_be_cut(KernelSpec spec) {
   const auto by_dimension = [](const auto& value) {
     return "((d) == 0 ? " + std::to_string(value(0)) + " : (d) == 1 ? " + std::to_string(value(1)) +

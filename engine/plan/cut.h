@@ -1,5 +1,6 @@
-// Launches that would keep a device for long are cut into parts, so that a caller who cancels one waits
-// for a part only. The parts are work-groups of the same launch, started one part after the other.
+// Cuts launches that would occupy a device for long into parts, so that a caller who cancels waits
+// for one part only. The parts are work-groups of the same launch, started one part after the
+// other.
 #pragma once
 
 #include <array>
@@ -8,32 +9,33 @@
 
 namespace clinfer {
 
-// The time that one part of cut work should take: a caller who cancels waits for so long.
+// The wanted duration of a part, for which a caller who cancels may have to wait.
 inline constexpr double kSecondsOfPart = 0.1;
-// The time of the longest launch that is not cut, if those of an inference take no more than a second.
+// The duration of the longest launch that is not cut, if all such launches of an inference take no
+// more than a second.
 inline constexpr double kSecondsOfLaunch = 2 * kSecondsOfPart;
 
-// The cut of one launch: along which dimension of its work-groups, and into what.
+// The parts into which one launch is cut, along one dimension of its work-groups.
 struct Cut {
   size_t dimension = 0;
   size_t groups = 0;  // along the dimension; 0: the launch is not cut
-  size_t first = 0;   // groups of the first part; that of others follows from its time
-  size_t most = 0;    // groups of any part
+  size_t first = 0;   // groups of the first part; the sizes of others follow from its duration
+  size_t most = 0;    // upper limit of a part's groups
   explicit operator bool() const { return groups != 0; }
 };
 
-// The time of an operation, in seconds, if the device is as slow as devices of its kind are at least.
+// Returns the duration of an operation in seconds on the slowest device of its kind.
 double assumed_seconds(const OpDesc& desc, const DeviceTraits& traits);
 
-// The cut of a launch that takes so many seconds; none where that is at most `longest`, or where the
+// Returns how to cut a launch that takes `seconds`; no cut if that is at most `longest`, or if the
 // launch cannot be cut. A kernel that is cut has to be compiled from can_be_cut().
 Cut cut_of(const KernelSpec& spec, double seconds, double longest = kSecondsOfLaunch);
 
-// A kernel whose functions of the OpenCL language tell of the whole launch also in a part of it: those
-// know the global offset in get_global_id() alone.
+// Returns the kernel with macros that make OpenCL's work-item functions answer for the whole launch
+// also in a part of it. Without them only get_global_id() includes the global offset.
 KernelSpec can_be_cut(KernelSpec spec);
 
-// The offset and the size, in work-items, of the part of `count` groups from group `first` on.
+// Offset and size, in work-items, of the part that has `count` groups from group `first` on.
 struct Part {
   std::array<size_t, 3> offset{}, global{};
 };

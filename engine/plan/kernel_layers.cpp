@@ -1,4 +1,4 @@
-// Layers that kernels compute.
+// Lists the layers that kernels compute.
 #include "engine/plan/kernel_layers.h"
 
 #include "engine/plan/loop.h"

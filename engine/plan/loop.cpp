@@ -1,5 +1,5 @@
-// Planning of loops on the device. The body is planned like a network of its own; then its memory
-// becomes the workspace of the step, and what is outside of the body the step's inputs and outputs.
+// Plans loops on the device. The body is planned like a network; its memory becomes the workspace
+// of the step, and tensors from outside of the body become the step's inputs and outputs.
 #include "engine/plan/loop.h"
 
 #include <cstdlib>
@@ -21,7 +21,7 @@ namespace {
 using Moving = Loop::Moving;
 using Kind = Argument::Kind;
 
-constexpr int64_t kAlignment = 64;  // bytes: the widest vector
+constexpr int64_t kAlignment = 64;  // bytes, the size of the widest vector
 
 int64_t bytes_of(const TensorDesc& desc) {
   return desc.elements() * static_cast<int64_t>(size_of(desc.type));
@@ -42,7 +42,7 @@ class LoopPlanner {
 
   void run() {
     step_.kernels = {};
-    // Everything twice: odd iterations have states of their own.
+    // Reserves the body's request memory twice, because odd iterations have states of their own.
     odd_ = static_cast<int64_t>(inside_.request_bytes);
     step_.kernels.workspace = inside_.stream_bytes + 2 * inside_.request_bytes;
     place_results();
@@ -54,13 +54,13 @@ class LoopPlanner {
       seconds += assumed_seconds(step.desc, traits_);
     }
     loop_->first_part = first_part(seconds);
-    for (Step& step : inside_.steps) step.kernels.packed.clear();  // the loop has them
+    for (Step& step : inside_.steps) step.kernels.packed.clear();  // moved to the loop
     loop_->body = std::make_shared<const Plan>(std::move(inside_));
     step_.loop = std::move(loop_);
   }
 
  private:
-  // The type of the loop's floats.
+  // Returns the type of the loop's floats.
   ElementType activations() const {
     for (const auto* tensors : {&step_.desc.inputs, &step_.desc.outputs})
       for (const TensorDesc& tensor : *tensors)
@@ -99,7 +99,7 @@ class LoopPlanner {
     return workspace(static_cast<int64_t>(begin + region.offset));
   }
 
-  // The part of a sliced tensor in each iteration.
+  // Returns where the part of a sliced tensor lies in each iteration.
   Moving sliced(const Body::Port& port, bool input) const {
     const int64_t part = part_bytes(outer(port, input));
     Moving place;
@@ -109,7 +109,8 @@ class LoopPlanner {
     return place;
   }
 
-  // The memory of a tensor begins before its first element where addresses are not aligned.
+  // Returns the bytes of the memory that lie before the tensor's first element, if addresses are
+  // not aligned.
   static int64_t before(const TensorDesc& desc) {
     return desc.offset * static_cast<int64_t>(size_of(desc.type));
   }
@@ -127,7 +128,7 @@ class LoopPlanner {
       throw Error(ErrorCode::unsupported, "a state is stored in another way after an iteration");
   }
 
-  // Places by root: outputs of the loop, and states.
+  // Finds the places of outputs of the loop, and of states, by storage root.
   void place_results() {
     for (const Body::Port& port : body_.outputs) {
       const Edge edge = result(port.inner);
@@ -177,7 +178,7 @@ class LoopPlanner {
     return place;
   }
 
-  // The place that the iteration before wrote; in the first one, the input.
+  // Returns the place that the iteration before wrote; in the first iteration the input.
   Moving state(const Body::BackEdge& edge, const Body::Port& port, const TensorDesc& desc) const {
     const Edge written = result(edge.result);
     const TensorDesc& from = written.node->outputs[written.port].desc;
@@ -191,7 +192,7 @@ class LoopPlanner {
     return place;
   }
 
-  // A constant that a kernel reads as it is.
+  // Returns the argument for a constant that a kernel reads unchanged.
   Argument constant(const Edge& edge) {
     const auto [found, fresh] = constants_.try_emplace(edge.node, step_.kernels.packed.size());
     if (fresh)
@@ -257,7 +258,7 @@ class LoopPlanner {
     for (size_t l = 0; l < step.kernels.launches.size(); ++l) step_.cuts.push_back(step.cut(l));
   }
 
-  // Counts the iterations of the first part, if one takes so many seconds.
+  // Returns the number of iterations in the first part, if one takes `seconds`.
   int64_t first_part(double seconds) const {
     constexpr double kMostLaunches = 128;
     const double launches = std::max(static_cast<double>(step_.kernels.launches.size()), 1.0);
@@ -272,8 +273,9 @@ class LoopPlanner {
   std::shared_ptr<Loop> loop_;
   Plan inside_;
   int64_t odd_ = 0;
-  std::map<std::pair<const Node*, int>, Moving> places_;  // by root; others do not move
-  std::map<const Node*, size_t> constants_;               // packed, by node
+  // Keyed by storage root; other tensors do not move.
+  std::map<std::pair<const Node*, int>, Moving> places_;
+  std::map<const Node*, size_t> constants_;  // index of the packed constant, by node
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Decides where tensors lie: lifetimes of all storage roots, then offsets by best fit, largest
-// first.
+// Decides where tensors lie: finds lifetimes of all storage roots, then offsets by best fit, the
+// largest first.
 #include <algorithm>
 #include <bit>
 #include <map>
@@ -11,18 +11,19 @@ namespace clinfer {
 
 namespace {
 
-constexpr size_t kAlignment = 512;  // bytes: sub-buffers (NVIDIA), vector loads, cache lines
+// Bytes; fits sub-buffers (NVIDIA), vector loads and cache lines.
+constexpr size_t kAlignment = 512;
 
 size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-// Bytes of a root: its layout is dense or has gaps inside only.
+// Returns the bytes of a root, whose layout is dense or has gaps inside only.
 size_t bytes_of(const Edge& root) {
   const NodeOutput& output = root.node->outputs[root.port];
   return static_cast<size_t>(output.desc.span() + output.desc.offset) * size_of(output.type);
 }
 
-// Placed regions by the steps between which they hold something. A question takes time by
-// the logarithm of the number of steps and by the number of regions in the answer.
+// The regions placed so far, by the steps between which they are in use. A query takes time by the
+// logarithm of the number of steps and by the number of regions found.
 class Placed {
  public:
   explicit Placed(size_t steps)
@@ -39,7 +40,8 @@ class Placed {
     });
   }
 
-  // Begin and end of each that is alive between the steps. Nothing where these are more than `most`.
+  // Returns begin and end of each region that is in use between these steps, or nothing if there
+  // are more than `most`.
   std::optional<std::vector<std::pair<size_t, size_t>>> meeting(size_t first, size_t last,
                                                                 size_t most) const {
     std::vector<std::pair<size_t, size_t>> taken;
@@ -55,7 +57,7 @@ class Placed {
     return taken;
   }
 
-  // The end of the last of these.
+  // Returns the highest end of these regions.
   size_t end_of(size_t first, size_t last) const {
     size_t end = 0;
     for (size_t at = first + size_; at > 0; at /= 2) end = std::max(end, ends_[at]);
@@ -65,7 +67,7 @@ class Placed {
   }
 
  private:
-  // The fewest nodes of the tree that are exactly these steps.
+  // Visits the fewest nodes of the tree that together are exactly these steps.
   template <typename Visit>
   void visit(size_t first, size_t last, const Visit& node) const {
     for (size_t low = first + size_, high = last + size_ + 1; low < high; low /= 2, high /= 2) {
@@ -74,21 +76,21 @@ class Placed {
     }
   }
 
-  // Trees: node 1 is all steps, 2n and 2n + 1 are the halves of n.
+  // Segment trees: node 1 stands for all steps, nodes 2n and 2n + 1 for the halves of node n.
   const size_t size_;
   std::vector<std::vector<const Region*>>
-      alive_;                      // during all steps of the node, not of its parent
-  std::vector<size_t> ends_;       // of these: the last
-  std::vector<size_t> beginning_;  // the last end of those that begin in the node
+      alive_;                      // in use during all steps of the node, but not of its parent
+  std::vector<size_t> ends_;       // by node: the highest end among `alive_`
+  std::vector<size_t> beginning_;  // by node: the highest end of regions that begin in it
   std::multimap<size_t, const Region*> by_first_;
 };
 
-// Regions alive at a time among which a gap is looked for; networks have some ten.
+// The most regions among which a gap is searched; networks have about ten in use at a time.
 constexpr size_t kMostCompared = 500;
 
-// Offsets so that regions alive at the same time do not overlap: each, from the largest on, goes
-// into the smallest gap that holds it among the placed ones it meets, or above all of them where
-// these are many. Returns the total.
+// Chooses offsets so that regions in use at the same time do not overlap. From the largest on, each
+// goes into the smallest gap that holds it among the placed regions that it meets, or above all of
+// them if these are many. Returns the total size.
 size_t pack(std::vector<Region*> regions, size_t steps) {
   std::sort(regions.begin(), regions.end(),
             [](const Region* a, const Region* b) { return a->bytes > b->bytes; });
@@ -144,8 +146,8 @@ void plan_memory(Plan& plan, const Plan* whole) {
   std::vector<size_t> host_steps, cut_steps;
   for (size_t s = 0; s < end; ++s) {
     const Step& step = plan.steps[s];
-    // Constants that kernels take as plain inputs need a place among the weights; packed ones do
-    // not.
+    // Gives constants that kernels take as plain inputs a place among the weights. Packed ones need
+    // none.
     for (const KernelSpec& launch : step.kernels.launches)
       for (const Argument& argument : launch.arguments)
         if (argument.kind == Argument::Kind::input &&
@@ -173,11 +175,11 @@ void plan_memory(Plan& plan, const Plan* whole) {
     r.memory = Memory::request;
     r.last = end;
   }
-  for (Region& r : plan.regions) r.first = std::min(r.first, r.last);  // of those that no step uses
-  // The stream serves other requests while one of them computes on the host: what is written before
-  // and read after that must not lie in the stream's memory. A host step's own output is written
-  // when it is over, its inputs are read before. Between the parts of a step that is cut other
-  // requests are served as well, and its inputs and outputs are in use.
+  for (Region& r : plan.regions) r.first = std::min(r.first, r.last);  // regions that no step uses
+  // Keeps out of the stream's memory what is written before a host step and read after it, because
+  // the stream serves other requests meanwhile. (The step's inputs are read before, and its outputs
+  // written after that time.) Between the parts of a step that is cut, other requests are served as
+  // well, while its inputs and outputs are in use.
   const auto meets = [](const std::vector<size_t>& steps, size_t first, size_t last) {
     const auto next = std::lower_bound(steps.begin(), steps.end(), first);
     return next != steps.end() && *next <= last;

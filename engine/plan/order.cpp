@@ -1,4 +1,4 @@
-// Order of launches by the memory that they use.
+// Finds the order of launches from the memory that they use.
 #include "engine/plan/order.h"
 
 #include <algorithm>
@@ -22,7 +22,8 @@ bool are_ordered(const std::vector<Access>& first, const std::vector<Access>& se
 
 std::vector<std::vector<size_t>> find_order(const std::vector<std::vector<Access>>& launches) {
   std::vector<std::vector<size_t>> before(launches.size());
-  std::vector<std::vector<bool>> all_before;  // by way of others, too
+  // All launches before it, directly or by way of others.
+  std::vector<std::vector<bool>> all_before;
   for (size_t i = 0; i < launches.size(); ++i) {
     std::vector<bool> known(i);
     for (size_t other = i; other-- > 0;) {

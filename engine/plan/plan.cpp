@@ -1,4 +1,4 @@
-// Steps: which operations run, where, and by which kernels.
+// Makes a plan: which operations run, where, and by which kernels.
 #include "engine/plan/plan.h"
 
 #include "engine/passes/passes.h"
@@ -21,9 +21,9 @@ size_t Plan::kernel_count() const {
 
 namespace {
 
-// The seconds of a launch from which on it is cut. All launches of an inference that are not cut are
-// enqueued together, so where they would keep a CPU for more than a second, shorter ones are cut, too.
-// GPUs are much faster than is assumed of them.
+// Returns the duration in seconds from which on a launch is cut. Launches of an inference that are
+// not cut are enqueued together; where these would occupy a CPU for more than a second, shorter
+// launches are cut as well. GPUs are much faster than assumed here.
 double longest_launch(const Plan& plan, const DeviceTraits& traits) {
   double seconds = 0;
   for (const Step& step : plan.steps)
@@ -31,7 +31,7 @@ double longest_launch(const Plan& plan, const DeviceTraits& traits) {
   return traits.is_cpu && seconds > 1 ? kSecondsOfPart / 4 : kSecondsOfLaunch;
 }
 
-// The launches of all steps, whose families and points are chosen; loops have theirs.
+// Plans the launches of all steps, whose families and points are chosen. Loops have theirs already.
 void plan_launches(Plan& plan, const DeviceTraits& traits) {
   const double longest = longest_launch(plan, traits);
   for (Step& step : plan.steps) {
@@ -69,8 +69,8 @@ void choose_kernels(Plan& plan, const DeviceTraits& traits, const KernelChooser&
 
 namespace {
 
-// Returns whether no device operation reads the node's outputs. A kernel may fill up the rows after
-// those it found; the host trims them.
+// Returns whether no operation on the device reads the node's outputs. A kernel may then fill the
+// rows after those that it found, which the host trims.
 bool leaves_device(const Graph& graph, Node* node) {
   for (size_t port = 0; port < node->outputs.size(); ++port)
     for (const Node* user : graph.users({node, static_cast<int>(port)}))
@@ -141,7 +141,8 @@ Plan make_plan(std::unique_ptr<Graph> graph, const DeviceTraits& traits,
     step.desc = describe(*node);
     int64_t elements = 0;
     for (const NodeOutput& output : node->outputs) elements += count(output.shape);
-    // A Subgraph may give more elements when fewer rows are found: a slice of the other rows.
+    // A Subgraph is not skipped: it may give more elements when fewer rows are found, as a slice of
+    // the other rows does.
     if (elements == 0 && !node->is("Subgraph")) continue;
     std::string reasons;
     const auto families = accepting_families(*node->def, step.desc, traits, &reasons);

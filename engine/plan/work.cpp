@@ -14,7 +14,7 @@ double multiply_adds(const OpDesc& desc) {
     const bool transposed = left.size() > 1 && desc.attributes.get_bool("transpose_a", false);
     return elements * static_cast<double>(left[left.size() - (transposed ? 2 : 1)]);
   }
-  if (desc.type == "Attention") {  // each query meets each key and each value
+  if (desc.type == "Attention") {  // each query is multiplied with each key and each value
     const Shape& key = desc.inputs[1].shape;
     return elements * static_cast<double>(key[key.size() - 2]) *
            (1 + static_cast<double>(left.back()) /
@@ -22,7 +22,7 @@ double multiply_adds(const OpDesc& desc) {
   }
   const Shape& out = desc.outputs[0].shape;
   if (desc.constants.size() < 2 || desc.constants[1].empty() || out.size() < 2) return 0;
-  // Each weight of a convolution serves one channel.
+  // Each weight of a convolution is used for one channel.
   return elements * static_cast<double>(desc.constants[1].elements()) /
          static_cast<double>(std::max<int64_t>(out[1], 1));
 }

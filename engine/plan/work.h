@@ -5,7 +5,8 @@
 
 namespace clinfer {
 
-// Multiply-adds of a convolution, product or attention; 0 for others, and where the description was dropped.
+// Returns the multiply-adds of a convolution, product or attention; 0 for other operations, and if
+// the description was dropped.
 double multiply_adds(const OpDesc& desc);
 
 }  // namespace clinfer

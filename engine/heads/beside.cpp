@@ -1,4 +1,4 @@
-// Which files beside a model are read, and in which order.
+// Chooses which files beside a model are read, and in which order.
 #include "engine/heads/beside.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace clinfer {
 namespace fs = std::filesystem;
 namespace {
 
-// The files of a folder whose names end so, in order; none where it cannot be read.
+// Returns the files of a folder with this extension, sorted; none if the folder cannot be read.
 std::vector<fs::path> files_ending(const fs::path& folder, const fs::path& extension) {
   std::vector<fs::path> found;
   for (const std::string& name : names_in(folder.string()))
@@ -24,8 +24,8 @@ std::vector<fs::path> files_ending(const fs::path& folder, const fs::path& exten
   return found;
 }
 
-// The model's name without the words by which exporters tell its precisions apart:
-// "model_q4f16" -> "model".
+// Returns the model's name without the words by which exporters mark precisions: "model_q4f16" ->
+// "model".
 std::string plain_name(std::string stem) {
   static const std::set<std::string> kPrecisions = {
       "fp16", "fp32",  "f16", "f32",       "int8",       "uint8",     "int4",
@@ -39,7 +39,8 @@ std::string plain_name(std::string stem) {
   }
 }
 
-// Whether all models of the folder are one model, so that files without a model's name belong to it.
+// Returns whether all models of the folder are the same model, so that files without a model's name
+// belong to it.
 bool is_alone(const fs::path& model) {
   const fs::path folder = model.parent_path().empty() ? "." : model.parent_path();
   std::set<std::string> names;
@@ -48,7 +49,7 @@ bool is_alone(const fs::path& model) {
   return names.size() <= 1;
 }
 
-// Folders that hold a model whose description lies one folder up.
+// Returns whether the folder holds a model whose description lies in the parent folder.
 bool is_of_a_repository(const fs::path& folder) {
   const std::string name = lower(folder.filename().string());
   return name == "onnx" || name == "openvino" || name == "visual";
@@ -71,7 +72,7 @@ class Finder {
   BesideFacts find() {
     const fs::path folder = model_.parent_path();
     alone_ = is_alone(model_);
-    // Files with the model's own name come first.
+    // Reads files with the model's own name first.
     read(folder / (stem_ + ".modelinfo"), read_modelinfo);
     read(folder / (model_.filename().string() + ".modelinfo"), read_modelinfo);
     std::vector<fs::path> folders;
@@ -116,7 +117,7 @@ class Finder {
     for (const auto& [name, reader] : kFiles) read(folder / name, reader);
   }
 
-  // They have any name that people give them.
+  // Reads files of any name, since people name them freely.
   void read_nvinfer_files(const fs::path& folder) {
     for (const char* ending : {".txt", ".yml", ".yaml"})
       for (const fs::path& path : files_ending(folder.empty() ? "." : folder, ending)) {
@@ -159,7 +160,8 @@ class Finder {
   BesideFacts facts_;
 };
 
-// The one model among files, or the plain one of several precisions; empty: there are several.
+// Returns the only model among files, or the plain one of several precisions; empty if there are
+// several.
 fs::path one_of(const std::vector<fs::path>& files) {
   if (files.size() == 1) return files[0];
   for (const fs::path& file : files)

@@ -1,4 +1,4 @@
-// Facts from files beside a model: those that exporters leave there, and labels.
+// Facts from files beside a model: labels, and files that exporters write there.
 #pragma once
 
 #include <map>
@@ -8,41 +8,46 @@
 namespace clinfer {
 
 // Values under the keys that model_info has for the same thing ("mean_values", "task"), each with
-// the file that says so. Besides these: labels_numbered (the labels' file numbers them), crop_share (of the middle that is cut out) and picture_size
-// (WIDTHxHEIGHT, for models that leave it open).
+// the file that states it. Further keys: labels_numbered (the labels' file numbers them),
+// crop_share (share of the centre that is cropped) and picture_size (WIDTHxHEIGHT, for models that
+// leave it open).
 struct BesideFacts {
   std::map<std::string, std::string> info;
   std::map<std::string, std::string> sources;  // key -> file name
   std::vector<std::string> labels;
-  std::string labels_source;  // file name; empty: no labels found
-  bool sure_labels = false;  // the file is this model's for certain, not one of several in a folder
-  std::vector<std::string> warnings;  // files that are not understood
-  // Sets a value unless an earlier file has.
+  std::string labels_source;  // file name; empty: no labels were found
+  // True if the file certainly belongs to this model, and is not one of several in a folder.
+  bool sure_labels = false;
+  std::vector<std::string> warnings;  // about files that are not understood
+  // Sets a value unless an earlier file has set it.
   void set(const std::string& key, const std::string& value, const std::string& source);
   void set_labels(std::vector<std::string> values, const std::string& source, bool sure);
 };
 
-// Looks beside the file (an .xml or .onnx), and where its folder is called onnx, openvino or visual
-// also one folder up: Ultralytics' metadata.yaml, Hugging Face's, timm's and OpenCLIP's JSON,
+// Looks beside the file (an .xml or .onnx), and also in the parent folder if its folder is called
+// onnx, openvino or visual: Ultralytics' metadata.yaml, Hugging Face's, timm's and OpenCLIP's JSON,
 // PaddleDetection's infer_cfg.yml, PaddleX's inference.yml, MMDeploy's pipeline.json, DeepStream's
-// nvinfer configuration, GStreamer's .modelinfo, TensorFlow's label maps, files of labels. None of
-// them need be there; what cannot be read is a warning, not an error. width, height: of the model's
-// picture, 0 where it is open.
+// nvinfer configuration, GStreamer's .modelinfo, TensorFlow's label maps, files of labels. All are
+// optional; what cannot be read is a warning, not an error. `width`, `height`: of the model's
+// picture, 0 if open.
 BesideFacts read_beside(const std::string& model_path, int width = 0, int height = 0);
 
-// The metadata of the ONNX file that an IR was converted from, as Ultralytics' exporter writes them;
-// OpenVINO's converter leaves them in rt_info below framework/.
+// Reads the metadata of the ONNX file from which an IR was converted, as Ultralytics' exporter
+// writes them; OpenVINO's converter keeps them in rt_info below framework/.
 BesideFacts read_framework(const std::map<std::string, std::string>& rt_info);
 
-// DL Streamer's description of a model. Throws Error{not_found, bad_argument} that names the place.
+// Reads DL Streamer's description of a model. Throws Error{not_found, bad_argument}, which names
+// the place.
 BesideFacts read_model_proc(const std::string& path);
 
-// The text files in the model's folder that are called like dictionaries of characters, in order.
+// Returns the text files in the model's folder that are named like dictionaries of characters,
+// sorted.
 std::vector<std::string> dictionaries_beside(const std::string& model_path);
 
-// The model file that a path means: itself, or where it is a folder the one .xml or .onnx in it, else
-// in its folder onnx or openvino. Of one model in several precisions (model.onnx, model_fp16.onnx)
-// it is the plain one. Throws Error{not_found} when a folder has none, or several.
+// Returns the model file that a path means: the file itself, or for a folder the only .xml or .onnx
+// in it, or in its folder onnx or openvino. Of a model in several precisions (model.onnx,
+// model_fp16.onnx) it is the plain one. Throws Error{not_found} if a folder has no model, or
+// several.
 std::string model_file(const std::string& path);
 
 }  // namespace clinfer

@@ -1,4 +1,4 @@
-// Files that Hugging Face's hub keeps beside a model: transformers' config.json and
+// Reads files that Hugging Face's hub keeps beside a model: transformers' config.json and
 // preprocessor_config.json, timm's config.json, and OpenCLIP's preprocess_cfg.json.
 #include <algorithm>
 #include <cmath>
@@ -43,8 +43,8 @@ bool is_one_of(const std::string& name, std::initializer_list<const char*> words
                      [&](const char* word) { return name.rfind(word, 0) == 0; });
 }
 
-// Classes of transformers that cut out the middle, and those that stretch before they do, unless
-// the file says otherwise.
+// Return whether classes of transformers crop the centre, and whether they stretch before that,
+// unless the file says otherwise.
 bool cuts_by_default(const std::string& type) {
   return is_one_of(
       type, {"CLIP", "Bit", "MobileNet", "MobileViT", "Levit", "PoolFormer", "DeiT", "Perceiver",
@@ -64,18 +64,18 @@ void read_size(JsonObject* object, const std::string& type, const std::string& s
   const bool has_share = share.size() == 1 && share[0] > 0 && share[0] <= 1;
   const bool cuts =
       is_true(member(object, "do_center_crop"), crop && cuts_by_default(type) && !has_share);
-  // A single number is the shorter side where something is cut out, else both.
+  // Takes a single number for the shorter side if the picture is cropped, else for both sides.
   if (object_of(member(object, "size")) == nullptr && size.width > 0 && size.width == size.height &&
       ((cuts && !stretches(type)) || has_share))
     size = {size.width, 0, 0};
   if (is_one_of(type, {"Perceiver"}) && cuts && size.width > 0) {
-    // It cuts size / crop_size of the shorter edge first.
+    // Crops size / crop_size of the shorter edge first.
     steps.shorter_edge(crop.width);
     steps.center_crop(size.width, size.height);
     return steps.state(source, facts);
   }
   if (const auto longest = numbers_of(member(object_in(object, "size"), "longest_edge"));
-      !size && longest.size() == 1) {  // SAM's: at the top left, then padded
+      !size && longest.size() == 1) {  // SAM: puts the picture at the top left, then pads it
     const auto mean = numbers_of(member(object, "image_mean"));
     steps.fit(false);
     steps.pad(mean.empty() ? 0 : std::round(255 * mean[0]));
@@ -101,7 +101,7 @@ void read_size(JsonObject* object, const std::string& type, const std::string& s
   } else if (cuts) {
     steps.center_crop(crop.width, crop.height);
   } else {
-    // The shorter edge alone gives pictures of any size: an input of one size is filled.
+    // With the shorter edge alone, pictures have any size, so an input of fixed size is filled.
     steps.squash(0, 0);
   }
   const Size& last = cuts && crop ? crop : size;
@@ -129,7 +129,7 @@ void read_picture(JsonObject* object, const std::string& source, BesideFacts& fa
   const bool normalises = is_true(member(object, "do_normalize"), !mean.empty());
   if (!normalises || mean.empty()) mean = {0};
   if (!normalises || deviation.empty()) deviation = {1};
-  // (pixel * factor - offset - mean) / deviation
+  // Computes (pixel * factor - offset - mean) / deviation.
   for (double& value : mean) value += offset;
   // EfficientNet's processor divides by the deviation once more.
   if (is_true(member(object, "include_top"), is_one_of(type, {"EfficientNet"})) &&
@@ -146,13 +146,13 @@ void read_picture(JsonObject* object, const std::string& source, BesideFacts& fa
   read_size(object, type, source, facts);
 }
 
-// timm's words for how a picture is cut.
+// Reads timm's description of how a picture is cropped.
 void read_timm_picture(JsonObject* config, const std::string& source, const BesideContext& context,
                        BesideFacts& facts) {
   std::vector<double> size = numbers_of(member(config, "input_size"));
   std::vector<double> share = numbers_of(member(config, "crop_pct"));
   const std::vector<double> test_size = numbers_of(member(config, "test_input_size"));
-  // A network that was exported at the larger size of tests is cut as it was tested.
+  // Crops as in tests if the network was exported at the larger size of tests.
   if (test_size.size() == 3 && context.width > 0 && test_size[2] == context.width &&
       (size.size() != 3 || size[2] != context.width)) {
     size = test_size;
@@ -185,7 +185,7 @@ void read_timm_picture(JsonObject* config, const std::string& source, const Besi
   steps.state(source, facts);
 }
 
-// The names, or what timm says of them where they are numbers of WordNet ("n01440764").
+// Returns the names, or timm's descriptions if the names are numbers of WordNet ("n01440764").
 std::vector<std::string> timm_labels(JsonObject* object) {
   std::vector<std::string> names = texts_of(member(object, "label_names"));
   JsonObject* descriptions = object_in(object, "label_descriptions");
@@ -229,7 +229,7 @@ void read_huggingface_picture(const std::string& text, const std::string& source
                               const BesideContext&, BesideFacts& facts) {
   const JsonRoot root = parse_json(text);
   JsonObject* object = object_of(root.get());
-  // A file without any of these is that of a tokenizer, or of sound.
+  // A file without any of these keys describes a tokenizer, or sound.
   for (const char* key : {"image_processor", "do_resize", "do_rescale", "do_normalize",
                           "rescale_factor", "image_mean", "size"})
     if (member(object, key) != nullptr) return read_picture(object, source, facts);

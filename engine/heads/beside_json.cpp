@@ -1,4 +1,4 @@
-// MMDeploy's pipeline.json, and DL Streamer's model-proc.
+// Reads MMDeploy's pipeline.json, and DL Streamer's model-proc.
 #include <json-glib/json-glib.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 // ---- model-proc ---------------------------------------------------------------------------------
 
-// The model_type that its converters stand for; "" for those that say nothing of the head.
+// Returns the model_type that a converter implies; "" for those that say nothing about the head.
 std::string type_of_converter(const std::string& converter) {
   static const std::vector<std::pair<const char*, const char*>> kConverters = {
       {"detection_output", "detection_output"},
@@ -71,7 +71,7 @@ void read_proc_input(JsonObject* input, const std::string& source, BesideFacts& 
   std::vector<double> mean = numbers_of(member(params, "mean"));
   std::vector<double> deviation = numbers_of(member(params, "std"));
   if (range.size() != 2 && mean.empty() && deviation.empty()) return;
-  // First to the range, then minus the mean over the deviation.
+  // Maps to the range first, then subtracts the mean and divides by the deviation.
   const double low = range.size() == 2 ? range[0] : 0, high = range.size() == 2 ? range[1] : 255;
   if (!(high > low)) throw Error{ErrorCode::bad_argument, "input_preproc: range is empty"};
   const double unit = 255 / (high - low);
@@ -119,8 +119,8 @@ void read_proc_output(JsonObject* output, const std::string& source, const std::
   grouped.insert(grouped.end(), names.begin(), names.end());
 }
 
-// The model_type that MMDeploy's last task of a pipeline stands for; "" for those that say nothing
-// of the head; nullopt for unknown ones.
+// Returns the model_type that the last task of an MMDeploy pipeline implies; "" for tasks that say
+// nothing about the head; nullopt for unknown ones.
 std::optional<std::string> type_of_component(const std::string& component) {
   static const std::vector<std::pair<const char*, const char*>> kComponents = {
       {"ResizeBBox", "boxes_labels"},
@@ -148,8 +148,8 @@ std::optional<std::string> type_of_component(const std::string& component) {
 
 namespace {
 
-// MMCV's Resize: size [width, height] with or without proportions; -1 for a side that follows; a
-// number is the shorter edge.
+// Reads MMCV's Resize: size [width, height] with or without keeping proportions; -1 for a side that
+// follows from the other; a single number is the shorter edge.
 void read_resize(JsonObject* step, PictureSteps& steps, const std::string& source,
                  BesideFacts& facts) {
   std::vector<double> size = numbers_of(member(step, "size"));
@@ -184,7 +184,7 @@ void read_transform(JsonObject* step, PictureSteps& steps, const std::string& so
     if (size.empty()) return;
     steps.center_crop(size.back(), size[0]);
     facts.set("picture_size", list_of({size.back()}) + "x" + list_of({size[0]}), source);
-  } else if (type == "TopDownAffine") {  // a region with its proportions, black around it
+  } else if (type == "TopDownAffine") {  // a region with its proportions, on black
     steps.fit(true);
     steps.pad(0);
   }

@@ -1,4 +1,4 @@
-// Text, numbers and steps for the readers of files beside a model.
+// Reads text, numbers and steps for the readers of files beside a model.
 #include "engine/heads/beside_readers.h"
 
 #include <algorithm>

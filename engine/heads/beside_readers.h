@@ -1,6 +1,5 @@
-// Readers of the files that lie beside models, each from the file's text. They throw
-// Error{bad_argument} on what is not of their format at all, and say nothing of what they do not
-// know.
+// Readers of the files beside models, each from the file's text. They throw Error{bad_argument} for
+// files of another format, and ignore what they do not know.
 #pragma once
 
 #include <optional>
@@ -11,54 +10,55 @@
 
 namespace clinfer {
 
-// Without a byte order mark. Throws Error{not_found, bad_argument} without the path.
+// Returns the text without a byte order mark. Throws Error{not_found, bad_argument} without the
+// path.
 std::string file_text(const std::string& path);
 
-// Facts about the model that are known before its files are read.
+// Facts about the model that are known before the files beside it are read.
 struct BesideContext {
-  std::string folder;         // of the file that is read
+  std::string folder;         // of the file that is being read
   std::string model;          // the model's file name
-  bool alone = true;          // no other model lies beside it
+  bool alone = true;          // true if no other model lies beside it
   int width = 0, height = 0;  // of its picture; 0: open
 };
 
 using BesideReader = void (*)(const std::string& text, const std::string& source,
                               const BesideContext& context, BesideFacts& facts);
 
-// JSON.
+// Readers of JSON.
 void read_huggingface_config(const std::string&, const std::string&, const BesideContext&,
-                             BesideFacts&);  // and timm's config.json
+                             BesideFacts&);  // also timm's config.json
 void read_huggingface_picture(const std::string&, const std::string&, const BesideContext&,
                               BesideFacts&);
 void read_open_clip(const std::string&, const std::string&, const BesideContext&, BesideFacts&);
 void read_mmdeploy(const std::string&, const std::string&, const BesideContext&, BesideFacts&);
 
-// YAML.
+// Readers of YAML.
 void read_ultralytics(const std::string&, const std::string&, const BesideContext&, BesideFacts&);
 void read_paddle(const std::string&, const std::string&, const BesideContext&, BesideFacts&);
 void read_frigate(const std::string&, const std::string&, const BesideContext&, BesideFacts&);
 
-// Text with sections.
+// Readers of text with sections.
 void read_nvinfer(const std::string&, const std::string&, const BesideContext&, BesideFacts&);
 void read_modelinfo(const std::string&, const std::string&, const BesideContext&, BesideFacts&);
 
-// The names in a file that another one names by a path of the machine that it was written for: there, or
-// beside it.
+// Reads labels from a file that another file names by a path of the machine where it was written:
+// at that path, or beside it.
 void read_named_labels(const std::string& named, const BesideContext& context, BesideFacts& facts);
 
-// How a picture becomes the network's input, step by step, as most of these files tell it. Sizes
-// are pixels.
+// The steps by which a picture becomes the network's input, as most of these files describe it.
+// Sizes are in pixels.
 class PictureSteps {
  public:
   void shorter_edge(double to) { edge_ = to, kind_ = Kind::shorter; }
   void squash(double width, double height) {
     width_ = width, height_ = height, kind_ = Kind::squash;
   }
-  // Proportions are kept, and all of the picture is seen, in a frame of this width (0: the input's).
+  // Keeps proportions and shows the whole picture, in a frame of this width (0: the input's).
   void fit(bool centered, double width = 0) {
     width_ = width, kind_ = centered ? Kind::fit_centered : Kind::fit;
   }
-  // The middle of what the steps before gave.
+  // Crops the centre of the result of earlier steps.
   void center_crop(double width, double height) { crop_width_ = width, crop_height_ = height; }
   void pad(double value) { pad_ = value; }
   void state(const std::string& source, BesideFacts& facts) const;
@@ -70,7 +70,7 @@ class PictureSteps {
   std::optional<double> pad_;
 };
 
-// "1.5,2,3"; numbers as short as they can be.
+// Formats "1.5,2,3", with as few digits as possible.
 std::string list_of(const std::vector<double>& values);
 std::vector<double> scaled(std::vector<double> values, double by);
 

@@ -1,5 +1,5 @@
-// Files with sections beside a model: DeepStream's nvinfer configuration, which TAO leaves beside
-// what it exports, and GStreamer's .modelinfo.
+// Reads files with sections beside a model: DeepStream's nvinfer configuration, which TAO writes
+// beside its exports, and GStreamer's .modelinfo.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -21,7 +21,7 @@ std::string trimmed(const std::string& text) {
   return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
-// [name] and key=value; comments begin with #.
+// Parses [name] and key=value; comments begin with #.
 std::vector<std::pair<std::string, Section>> sections_of(const std::string& text) {
   std::vector<std::pair<std::string, Section>> sections(1);
   for (size_t at = 0; at < text.size();) {
@@ -38,7 +38,7 @@ std::vector<std::pair<std::string, Section>> sections_of(const std::string& text
   return sections;
 }
 
-// Sections of DeepStream's YAML form.
+// Returns the sections of DeepStream's YAML form.
 std::vector<std::pair<std::string, Section>> sections_of(const YamlNode& root) {
   std::vector<std::pair<std::string, Section>> sections;
   for (const auto& [name, node] : root.members) {
@@ -49,7 +49,7 @@ std::vector<std::pair<std::string, Section>> sections_of(const YamlNode& root) {
   return sections;
 }
 
-// Numbers between ';'.
+// Parses numbers separated by ';'.
 std::vector<double> numbers_in(const std::string& text) {
   std::vector<double> numbers;
   for (size_t at = 0; at < text.size();) {
@@ -66,7 +66,7 @@ std::string value_of(const Section& section, const char* key) {
   return found == section.end() ? std::string() : found->second;
 }
 
-// Whether the configuration is of another model, by the files that it names.
+// Returns whether the configuration belongs to another model, according to the files that it names.
 bool is_of_another(const Section& property, const BesideContext& context) {
   for (const char* key : {"onnx-file", "model-file", "tlt-encoded-model", "uff-file"}) {
     const std::string named = value_of(property, key);
@@ -125,7 +125,7 @@ void read_nvinfer(const std::string& text, const std::string& source, const Besi
                   BesideFacts& facts) {
   const std::string ending = lower(std::filesystem::path(source).extension().string());
   const bool yaml = ending == ".yaml" || ending == ".yml";
-  // Many files are called so; a key that no other format has tells this one.
+  // Many files have such a name; this format is recognised by a key that no other format has.
   if (text.find("net-scale-factor") == std::string::npos &&
       text.find("model-color-format") == std::string::npos &&
       text.find("labelfile-path") == std::string::npos)
@@ -147,7 +147,7 @@ void read_nvinfer(const std::string& text, const std::string& source, const Besi
   }
 }
 
-// `ranges` are what the input expects.
+// Reads a .modelinfo, where `ranges` state what the input expects.
 void read_modelinfo(const std::string& text, const std::string& source, const BesideContext&,
                     BesideFacts& facts) {
   for (const auto& [name, section] : sections_of(text)) {

@@ -1,5 +1,5 @@
-// YAML files beside a model: Ultralytics' metadata.yaml, PaddleDetection's infer_cfg.yml, PaddleX's
-// inference.yml and Frigate's configuration.
+// Reads YAML files beside a model: Ultralytics' metadata.yaml, PaddleDetection's infer_cfg.yml,
+// PaddleX's inference.yml and Frigate's configuration.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -21,7 +21,7 @@ std::vector<std::string> texts_of(const YamlNode* node) {
   return texts;
 }
 
-// "0.5", and quotients as PaddleOCR writes them: "1./255.".
+// Parses "0.5", and quotients as in PaddleOCR: "1./255.".
 double number_of(const std::string& text, double otherwise) {
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
@@ -57,14 +57,15 @@ std::string size_text(double width, double height) {
 
 struct PaddlePicture {
   PictureSteps steps;
-  std::string color;  // empty: no step says it
+  std::string color;  // empty: no step states it
   std::vector<double> mean, scale;
   std::string size;
 };
 
 void read_normalisation(const YamlNode& step, PaddlePicture& picture) {
   const bool none = lower(step.text_of("norm_type")) == "none";
-  // is_scale: bytes become shares first. scale: the factor of the pixels, before mean and deviation.
+  // With is_scale, bytes become shares first; `scale` is the factor of the pixels, before mean and
+  // deviation.
   const bool shares = step.find("is_scale") == nullptr || is_true(step.text_of("is_scale"));
   const double factor = step.find("scale") != nullptr ? number_of(step.text_of("scale"), 1. / 255)
                                                       : (shares ? 1. / 255 : 1);
@@ -157,7 +158,7 @@ void read_paddle_detection(const YamlNode& root, const YamlNode& steps, const st
   state(picture, "RGB", source, facts);
 }
 
-// PaddleX's post-processing tells what the outputs are.
+// Reads PaddleX's post-processing, which tells what the outputs are.
 void read_post_process(const YamlNode& post, const std::string& source, BesideFacts& facts) {
   const std::string name = post.text_of("name");
   if (name == "CTCLabelDecode") {
@@ -174,7 +175,7 @@ void read_post_process(const YamlNode& post, const std::string& source, BesideFa
     if (classes == nullptr) continue;
     facts.set("task", "classification", source);
     if (std::string(key) == "MultiLabelThreshOutput") facts.set("multilabel", "true", source);
-    // Several answers would be told where the file only says how many a demonstration prints.
+    // Ignores topk: the file only tells how many answers a demonstration prints.
     if (const YamlNode* labels = classes->find("label_list"))
       facts.set_labels(labels_of_yaml(*labels), source, true);
   }
@@ -201,7 +202,7 @@ void read_ultralytics(const YamlNode& root, const std::string& source, BesideFac
     return;
   }
   facts.set("model_type", "YOLO", source);
-  // RT-DETR is stretched, all others are letterboxed.
+  // Recognises RT-DETR, which stretches pictures; all others are letterboxed.
   const bool stretched = lower(root.text_of("description")).find("rtdetr") != std::string::npos ||
                          lower(root.text_of("description")).find("rt-detr") != std::string::npos;
   facts.set("resize_type", stretched ? "standard" : "fit_to_window_letterbox", source);
@@ -225,7 +226,7 @@ BesideFacts read_framework(const std::map<std::string, std::string>& rt_info) {
     try {
       value = parse_yaml(at->second);
     } catch (const Error&) {
-      value.text = at->second;  // text of any kind
+      value.text = at->second;  // text in any form
     }
     root.members.emplace_back(at->first.substr(prefix.size()), std::move(value));
   }
@@ -246,16 +247,16 @@ void read_paddle(const std::string& text, const std::string& source, const Besid
   PaddlePicture picture;
   if (pre != nullptr)
     if (const YamlNode* steps = pre->find("transform_ops")) read_steps(*steps, picture);
-  // PaddleOCR reads pictures blue first; classifiers get them red first.
+  // PaddleOCR reads pictures in BGR, and classifiers get RGB.
   const bool classifies =
       facts.info.count("task") != 0 && facts.info.at("task") == "classification";
   state(picture, classifies ? "RGB" : "BGR", source, facts);
 }
 
-// Its section `model`, if that names this one; what it leaves out has Frigate's defaults.
+// Reads the section `model` if it names this model; missing values have Frigate's defaults.
 void read_frigate(const std::string& text, const std::string& source, const BesideContext& context,
                   BesideFacts& facts) {
-  // Many files are called so, and not all are for us to read.
+  // Checks the name first: many files are called so, and some may not be meant for us.
   if (text.find(context.model) == std::string::npos) return;
   const YamlNode root = parse_yaml(text);
   const YamlNode* model = root.find("model");

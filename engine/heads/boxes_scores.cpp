@@ -1,6 +1,6 @@
-// Pairs of outputs: boxes [1,N,4] decoded by the graph, and scores [1,N,C] of the same N.
-// Corners or centre and size, shares or pixels, squashed scores or raw ones, a background first or
-// last: told apart by the values, over all N boxes.
+// Reads pairs of outputs: boxes [1,N,4], decoded by the graph, and scores [1,N,C] of the same N.
+// The values of all N boxes tell whether boxes are corners or centre and size, in shares or pixels,
+// whether scores are squashed or raw, and whether the first or the last class is a background.
 #include <algorithm>
 
 #include "engine/heads/common.h"
@@ -15,10 +15,11 @@ namespace {
 struct Pair {
   size_t boxes = 0, scores = 0;
   size_t rows = 0, classes = 0;
-  bool class_major = false;  // scores are [1,C,N]
+  bool class_major = false;  // true if scores are [1,C,N]
 };
 
-// Rows and columns of a matrix whose further dimensions are 1, wherever they stand ([1,N,1,4]).
+// Returns rows and columns of a matrix whose further dimensions are 1, wherever these are
+// ([1,N,1,4]).
 bool as_table(const Shape& shape, size_t& rows, size_t& columns) {
   if (shape.size() < 2) return false;
   std::vector<int64_t> counting;
@@ -48,7 +49,7 @@ std::optional<Pair> find_pair(const ModelFacts& facts, size_t box_index) {
     bool class_major = false;
     if (!as_table(scores.shape, rows, columns)) continue;
     if (rows != pair.rows) {
-      // [1, N] is N scores of one class; [1, C, N] has the classes first.
+      // [1, N] has N scores of one class; [1, C, N] has the classes first.
       if (columns != pair.rows) continue;
       std::swap(rows, columns);
       class_major = true;
@@ -74,8 +75,8 @@ struct ScoreTable {
   }
 };
 
-// Evidence from the scores of all rows: whether they are logits or probabilities, whether those of a row
-// sum to 1, and in how many rows the first or the last one leads, with a number above 0.
+// Evidence from the scores of all rows: whether they are logits or probabilities, whether those of
+// a row sum to 1, and in how many rows the first or the last class leads, with a number above 0.
 struct ScoreScan {
   bool logits = false, sums_to_one = false;
   size_t first_leads = 0, last_leads = 0;
@@ -103,15 +104,15 @@ ScoreScan scan_scores(const ScoreTable& scores) {
   return scan;
 }
 
-// Boxes are far more than objects, so that the class that leads most of them means "nothing here".
-// first: the first one, second: the last one.
+// Returns whether the first class or the last one (second) leads in most rows, and so is a
+// background, since there are far more boxes than objects.
 Decided::Kind background_seen(const ScoreScan& scan, size_t rows) {
   return scan.first_leads * 4 > rows * 3  ? Decided::first
          : scan.last_leads * 4 > rows * 3 ? Decided::second
                                           : Decided::open;
 }
 
-// The class that means "nothing here" by its label, or nullopt.
+// Returns the class that is a background according to its label, or nullopt.
 std::optional<size_t> labelled_background(const std::vector<std::string>& labels, size_t classes) {
   for (size_t i = 0; i < labels.size() && i < classes; ++i) {
     const std::string label = lower(labels[i]);
@@ -126,7 +127,8 @@ struct PairHead {
   ModelFacts facts;
   Family family;
   Pair pair;
-  bool softmax_op = false, sigmoid_op = false;  // the operation that makes the scores says so
+  // True if the operation that makes the scores says so.
+  bool softmax_op = false, sigmoid_op = false;
   Decided units, form, squashed, normalised, background_at;
 
   void operator()(std::span<const Tensor> outputs, const DecodeSettings& settings,
@@ -143,7 +145,7 @@ struct PairHead {
         !logits && !sigmoid_op &&
         (softmax_op || normalised.settle(seen.sums_to_one ? Decided::first : Decided::second,
                                          Decided::second) == Decided::first);
-    // Logits of a softmax have a background that leads; those of a sigmoid each have none.
+    // Logits for a softmax have a background that leads; those for a sigmoid have none.
     const Decided::Kind place =
         pair.classes > 1 && (logits || softmaxed)
             ? background_at.settle(
@@ -162,7 +164,7 @@ struct PairHead {
       for (int k = 0; k < 4; ++k)
         if (std::isfinite(box[k])) reach = std::max(reach, std::fabs(box[k]));
     }
-    // Corners are hardly ever the wrong way round.
+    // Boxes that are corners are hardly ever in the wrong order.
     const auto form_seen = ordered * 4 >= pair.rows * 3 ? Decided::first : Decided::second;
     const bool centers =
         form.settle(reach > 0 ? form_seen : Decided::open, Decided::first) == Decided::second;
@@ -197,14 +199,14 @@ struct PairHead {
       else
         candidates.add(a, b, c, d, score, label, row);
     }
-    // Boxes are far more than objects. Where logits make most of them objects, they are those of a
-    // softmax, as DETR's.
+    // There are far more boxes than objects. If logits make most of them objects, they are meant
+    // for a softmax, as DETR's are.
     if (logits && pair.rows >= 50 && likely * 4 > pair.rows * 3) {
       results.contradiction =
           std::to_string(likely) + " of " + std::to_string(pair.rows) + " boxes are objects";
       return;
     }
-    // Labels may leave the background out.
+    // Allows labels to leave out the background.
     const bool named = has_background && facts.labels.size() + 1 == pair.classes;
     finish(settings, suppression_of(facts, family), candidates, results,
            [&](const Candidate& kept, Detection& detection) {
@@ -222,7 +224,7 @@ Match match_boxes_scores(const ModelFacts& facts) {
     const std::optional<Pair> pair = find_pair(facts, i);
     if (!pair) continue;
     const OutputFacts &boxes = facts.outputs[i], &scores = facts.outputs[pair->scores];
-    // The classes first are PP-YOLOE's way. Only YOLOv4 has boxes [1,N,1,4].
+    // PP-YOLOE gives the classes first. Only YOLOv4 has boxes [1,N,1,4].
     const Family family =
         pair->class_major && boxes.shape.size() < 4 ? Family::pp_yoloe : Family::yolo_apart;
     PairHead head{facts, family, *pair, false, false, {}, {}, {}, {}, {}};
@@ -242,17 +244,18 @@ Match match_boxes_scores(const ModelFacts& facts) {
                         (named || cells || labelled || head.softmax_op || head.sigmoid_op)
                     ? Fit::likely
                     : Fit::possible;
-    // Rows of a second stage, not of scores.
+    // Recognises rows of a second stage, which are no scores.
     const bool features =
         name_has(scores, {"feat", "embed", "hidden", "query"}) || name_has(boxes, {"roi"});
-    // Names alone do not tell decoded boxes from offsets; heads that know more come first.
+    // Names alone do not distinguish decoded boxes from offsets; heads that know more come first.
     if (named && facts.outputs.size() <= 3 && !name_has(boxes, {"regress"}))
       match.fit = Fit::likely;
     if (features) {
       match.fit = Fit::against;
       match.reason += ": regions and features by their names";
     }
-    // Outputs with one row a cell and no background class are those of YOLO-NAS and its kin.
+    // Outputs with one row for each cell and no background class are those of YOLO-NAS and similar
+    // networks.
     if (cells) match.picture = picture_of(family);
     match.classes = pair->classes;
     match.background = true;
@@ -263,11 +266,11 @@ Match match_boxes_scores(const ModelFacts& facts) {
 
 namespace {
 
-// Rows of corners and a score, or of centre, size, angle and a score; class numbers apart; masks
-// where there are some.
+// Rows of corners and a score, or of centre, size, angle and a score; a separate output of class
+// numbers; masks if there are any.
 struct BoxesLabels {
   ModelFacts facts;
-  size_t boxes = 0, labels = 0;  // outputs
+  size_t boxes = 0, labels = 0;  // indices of outputs
   bool turned = false;
   std::optional<MaskGrids> masks;
   Decided units;
@@ -322,7 +325,7 @@ Match match_boxes_labels(const ModelFacts& facts) {
   for (size_t b = 0; b < facts.outputs.size(); ++b) {
     const Shape boxes = squeeze_front(facts.outputs[b].shape);
     if (!is_float_output(facts.outputs[b]) || boxes.size() != 2) continue;
-    // Rows of 6 are end-to-end YOLO's, too: they need more than the shape.
+    // Requires more than the shape, because end-to-end YOLO has rows of 6 as well.
     const bool turned = boxes[1] == 6 &&
                         (rotated || (facts.outputs[b].name == "dets" && facts.outputs.size() == 2));
     if (boxes[1] != 5 && !turned) continue;

@@ -1,4 +1,4 @@
-// The list of heads and the choice among them.
+// Lists the heads and chooses among them.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -12,7 +12,8 @@
 namespace clinfer {
 namespace {
 
-// The order counts where several fit equally well: the more usual reading comes first.
+// If several heads fit equally well, the first one is chosen, so the more usual reading comes
+// first.
 const std::array kHeads = {
     Head{"ssd", HeadKind::objects, Alike::one, Sizes::any,
          "rows of 7 as DetectionOutput makes them", match_detection_output},
@@ -28,7 +29,8 @@ const std::array kHeads = {
     Head{"yolov3", HeadKind::objects, Alike::one, Sizes::any,
          "YOLO v2 and v3: RegionYolo outputs, or raw maps", match_yolov3},
     Head{"yolov4", HeadKind::objects, Alike::one, Sizes::any, "YOLO v4: raw maps", match_yolov4},
-    // Rows are how YOLOX and v6 are exported; v8 and later, which have no objectness, seldom are.
+    // Comes first, because YOLOX and v6 are exported as rows, while v8 and later, which have no
+    // objectness, seldom are.
     Head{"yolox", HeadKind::objects, Alike::one, Sizes::any, "YOLOX and v6: [1,cells,5+C]",
          match_yolox},
     Head{"yolov8", HeadKind::objects, Alike::one, Sizes::any,
@@ -132,7 +134,7 @@ const std::array kHeads = {
          match_classification},
 };
 
-// Heads that a model_type of model_info means; empty when it says nothing to us.
+// Returns the heads that a model_type of model_info means; empty for an unknown one.
 std::vector<std::string> heads_of_type(const std::string& model_type) {
   static const std::vector<std::string> kCells = {"yolov8", "yolov8-pose", "yolov8-seg",
                                                   "yolov8-obb"};
@@ -193,7 +195,7 @@ std::vector<std::string> heads_of_type(const std::string& model_type) {
       {"label", {"classification"}},
   };
   std::string type = lower(model_type);
-  // "nanodet-plus", "yolov3-onnx": a suffix names the variant.
+  // Removes a suffix that names the variant: "nanodet-plus", "yolov3-onnx".
   if (const size_t dash = type.find('-'); dash != std::string::npos) type.resize(dash);
   for (const auto& [name, found] : kTypes)
     if (type == name) return found;
@@ -205,9 +207,9 @@ struct Candidacy {
   Match match;
 };
 
-// The class number that the first label names: 1 where the numbers count from 1 and no label names the
-// background; -1 where a label does, which the outputs do not count. A file that numbers its names says
-// it itself.
+// Returns the class number of the first label: 1 if the numbers count from 1 and no label names the
+// background; -1 if a label does although the outputs have no background class. A file that numbers
+// its names states it itself.
 int first_label(const ModelFacts& facts, const Match& match) {
   const std::vector<std::string>& labels = facts.labels;
   if (labels.empty()) return 0;
@@ -236,7 +238,7 @@ HeadChoice chosen(const ModelFacts& facts, const Candidacy& candidate, const std
   return choice;
 }
 
-// Labels for another number of classes are said, and nothing is dropped for them.
+// Warns of labels for another number of classes, but drops nothing.
 void check_labels(const ModelFacts& facts, const Match& match, HeadChoice& choice) {
   const size_t labels = facts.labels.size(), classes = match.classes;
   if (labels == 0 || classes == 0 || labels == classes) return;
@@ -277,7 +279,7 @@ HeadChoice named_head(const ModelFacts& facts, const std::string& post_process) 
       throw Error{ErrorCode::bad_argument, "post-process=" + post_process + " " + reason_of(match) +
                                                "; the model's outputs are " + describe(facts)};
     HeadChoice choice = chosen(facts, {&head, match}, "asked for: ");
-    choice.warnings.clear();  // what is asked for is no guess
+    choice.warnings.clear();  // a head that was asked for is no guess
     choice.attach_tensors = false;
     check_labels(facts, match, choice);
     return choice;
@@ -285,7 +287,7 @@ HeadChoice named_head(const ModelFacts& facts, const std::string& post_process) 
   throw Error{ErrorCode::bad_argument, "post-process=" + post_process + " is not known"};
 }
 
-// lacking: what would fit with labels, as "; head: what to set".
+// `lacking`: heads that would fit with labels, as "; head: what to set".
 HeadChoice best_of(const ModelFacts& facts, const std::vector<Candidacy>& all,
                    const std::string& lacking) {
   const std::string model_type = info(facts, "model_type");
@@ -293,12 +295,12 @@ HeadChoice best_of(const ModelFacts& facts, const std::vector<Candidacy>& all,
   const auto is_allowed = [&](const Candidacy& candidate) {
     return std::find(allowed.begin(), allowed.end(), candidate.head->name) != allowed.end();
   };
-  // Heads of the stated type come before all others, as long as their shapes fit.
+  // Heads of the stated type come before all others if their shapes fit.
   std::vector<Candidacy> found;
   const bool typed = std::any_of(all.begin(), all.end(), [&](const Candidacy& candidate) {
     return is_allowed(candidate) && candidate.match.fit >= Fit::possible;
   });
-  // Where none of the stated type fits, others are a guess.
+  // If none of the stated type fits, others are a guess.
   const auto fit_of = [&](const Candidacy& candidate) {
     const bool guess = !allowed.empty() && !typed;
     return guess ? std::min(candidate.match.fit, Fit::possible) : candidate.match.fit;
@@ -346,20 +348,22 @@ const Head* head_named(const std::string& name) {
   return found == kHeads.end() ? nullptr : &*found;
 }
 
-// The head that a choice began with: networks of several tasks add others.
+// Returns the head that was chosen first; networks with several tasks add others.
 const Head* first_head_of(const HeadChoice& choice) {
   return head_named(choice.name.substr(0, choice.name.find('+')));
 }
 
-// The outputs without which the head reads the others just as well; none of too many.
+// Returns the outputs without which the head reads the others just as well; none if there are too
+// many outputs.
 std::vector<size_t> unread_outputs(const ModelFacts& facts, const std::string& name) {
   std::vector<size_t> read, unread;
   for (size_t i = 0; i < facts.outputs.size(); ++i) read.push_back(i);
   const Head* head = head_named(name);
   if (head == nullptr || facts.outputs.size() > kMostCompared) return unread;
   const Match whole = head->match(facts);
-  const Fit least = std::min(Fit::possible, whole.fit);  // a named head's may be less
-  // From the last on: of several that would do, heads read the first.
+  // A head that the user named may fit less well.
+  const Fit least = std::min(Fit::possible, whole.fit);
+  // Goes from the last to the first, since heads read the first of several outputs that would do.
   for (size_t i = facts.outputs.size(); i-- > 0 && read.size() > 1;) {
     std::vector<size_t> others = read;
     std::erase(others, i);
@@ -371,7 +375,7 @@ std::vector<size_t> unread_outputs(const ModelFacts& facts, const std::string& n
   return unread;
 }
 
-// Reads some of the outputs by a further head.
+// Makes a further head read some of the outputs.
 void add_head(const Candidacy& further, const std::vector<size_t>& outputs_of_it,
               HeadChoice& choice) {
   choice.decode = [rest = outputs_of_it, first = choice.decode, other = further.match.decode](
@@ -389,7 +393,7 @@ void add_head(const Candidacy& further, const std::vector<size_t>& outputs_of_it
   choice.name += std::string("+") + further.head->name;
 }
 
-// The head that fits best, of one kind or of any.
+// Returns the head that fits best, of one kind or of any.
 std::optional<Candidacy> surest(const ModelFacts& facts, Fit least,
                                 std::optional<HeadKind> kind = {}) {
   std::optional<Candidacy> best;
@@ -401,8 +405,8 @@ std::optional<Candidacy> surest(const ModelFacts& facts, Fit least,
   return best;
 }
 
-// Networks of several tasks, as YOLOP: where the head leaves outputs that are surely boxes or maps,
-// they are read as well. Pictures are taken as the boxes' family takes them.
+// Handles networks with several tasks, such as YOLOP: outputs that the head leaves and that are
+// surely boxes or maps are read by further heads. The picture is prepared as for the boxes' family.
 void add_further_heads(const ModelFacts& facts, HeadChoice& choice) {
   const Head* head = first_head_of(choice);
   if (choice.fit < Fit::likely || head == nullptr) return;
@@ -414,7 +418,8 @@ void add_further_heads(const ModelFacts& facts, HeadChoice& choice) {
       others.push_back(i);
       continue;
     }
-    // Its own name must say so: what speaks for the whole model speaks for auxiliary outputs, too.
+    // Only the output's own name counts, because facts about the whole model also hold for
+    // auxiliary outputs.
     ModelFacts alone = with_outputs(facts, {i});
     alone.name.clear();
     alone.model_info.clear();
@@ -481,8 +486,8 @@ bool same_kind(const OutputFacts& a, const OutputFacts& b) {
   return a.type == b.type && a.shape == b.shape;
 }
 
-// Says it where an output that the head does not read is as good as one that it reads: main and
-// auxiliary heads, as of YOLO v9, cannot be told apart by their shapes.
+// Warns if an output that the head does not read is as good as one that it reads: main and
+// auxiliary heads, as of YOLO v9, cannot be distinguished by their shapes.
 void say_alike(const Reading& reading, HeadChoice& choice) {
   const Head* head = first_head_of(choice);
   if (head == nullptr || head->alike != Alike::one) return;
@@ -512,7 +517,7 @@ void say_alike(const Reading& reading, HeadChoice& choice) {
                 choice);
 }
 
-// Says it where the outputs that a detector leaves are results by themselves, too.
+// Warns if the outputs that a detector leaves are results themselves.
 void say_rival(const Reading& whole, const Reading& reading, HeadChoice& choice) {
   const Head* head = first_head_of(choice);
   if (head == nullptr || choice.name != head->name || head->kind != HeadKind::objects) return;
@@ -521,7 +526,7 @@ void say_rival(const Reading& whole, const Reading& reading, HeadChoice& choice)
   std::vector<size_t> left;
   for (size_t i = 0; i < whole.outputs.size(); ++i) {
     const OutputFacts& output = whole.facts.outputs[i];
-    // Trackers give a vector for each object, or one of the picture.
+    // Ignores a vector for each object, or one for the picture, as trackers have them.
     const bool explained = explains(output) && !name_has(output, {"embed", "reid"});
     if (!read.count(whole.outputs[i]) && !explained && !is_called_a_step(output)) left.push_back(i);
   }
@@ -531,7 +536,7 @@ void say_rival(const Reading& whole, const Reading& reading, HeadChoice& choice)
     if (!rival) rival = surest(other.facts, Fit::possible, HeadKind::objects);
     if (!rival) rival = surest(other.facts, Fit::likely);
   }
-  // Of the same head: the maps that its rows were made of.
+  // Maps of the head from which its rows were made.
   if (!rival || rival->head == head) return;
   warn_of_guess("the outputs " + describe(whole.facts) + " may be of two heads: they are read as " +
                     choice.name + " (" + choice.reason + "), and " + names_of(whole.facts, left) +
@@ -540,14 +545,14 @@ void say_rival(const Reading& whole, const Reading& reading, HeadChoice& choice)
                 choice);
 }
 
-// Says it where an output that the head leaves has an axis of as many objects as those that it
-// reads: masks or points in a layout that it does not know.
+// Warns if an output that the head leaves has an axis of as many objects as the outputs that it
+// reads: it may hold masks or points in an unknown layout.
 void say_unread(const Reading& reading, HeadChoice& choice) {
   const Head* head = first_head_of(choice);
   if (head == nullptr || head->kind != HeadKind::objects) return;
   const ModelFacts& facts = reading.facts;
   std::vector<size_t> unread = unread_outputs(facts, head->name);
-  // The rows of the tables that it reads.
+  // Collects the numbers of rows of the tables that the head reads.
   constexpr int64_t kLeast = 8;
   std::set<int64_t> rows;
   for (size_t i = 0; i < facts.outputs.size(); ++i) {
@@ -570,7 +575,7 @@ void say_unread(const Reading& reading, HeadChoice& choice) {
                 choice);
 }
 
-// Says which output was left out, because the others fit a head without it.
+// Reports which output was left out, because the others fit a head without it.
 void say_left_out(const Reading& whole, const Reading& reading, HeadChoice& choice) {
   std::vector<size_t> left_out;
   for (size_t i = 0; i < whole.outputs.size(); ++i)
@@ -607,7 +612,7 @@ HeadChoice choose_head(const ModelFacts& facts, const std::string& post_process,
       say_alike(reading, choice);
       return read_by(reading, std::move(choice));
     }
-    return named_head(readings[0].facts, post_process);  // it says why not
+    return named_head(readings[0].facts, post_process);  // reports why it does not fit
   }
   HeadChoice best = choose_among_all(readings[0].facts);
   size_t chosen = 0;
@@ -619,7 +624,7 @@ HeadChoice choose_head(const ModelFacts& facts, const std::string& post_process,
   };
   for (size_t i = 1; i < readings.size(); ++i)
     consider(i, [&](const HeadChoice& choice) {
-      // Among guesses, one that does without explanations.
+      // Among guesses, prefers one that needs no explanation outputs.
       const bool fewer = readings[i].outputs.size() < all;
       const bool guess = fewer && choice.fit == Fit::possible && best.fit == Fit::possible;
       return choice.fit > best.fit || guess;
@@ -631,7 +636,8 @@ HeadChoice choose_head(const ModelFacts& facts, const std::string& post_process,
       for (Reading& reading : readings_without_one(readings[whole])) {
         readings.push_back(std::move(reading));
         consider(readings.size() - 1, [&](const HeadChoice& choice) {
-          // A vector is rather what lies beside than what counts.
+          // Prefers other results to an embedding, since a vector is more likely an additional
+          // output.
           const bool better =
               choice.fit > best.fit || (choice.fit == best.fit && best.name == "embedding");
           return better && choice.fit >= Fit::likely;

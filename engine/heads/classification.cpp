@@ -1,5 +1,6 @@
-// Classifying outputs: a vector of probabilities or logits each; one answer, or several where the
-// labels do not exclude each other. Labels may come in groups, "type: car", one group an output.
+// Reads classifying outputs: each is a vector of probabilities or logits, for one answer, or for
+// several if the labels do not exclude each other. Labels may come in groups, "type: car", one
+// group for each output.
 #include <algorithm>
 #include <charconv>
 
@@ -17,9 +18,9 @@ struct VectorOutput {
   std::string name;
   size_t elements = 0;
   VectorKind kind = VectorKind::tensor;
-  bool normalised = false;  // the graph ends in a softmax
+  bool normalised = false;  // true if the graph ends in a softmax
   std::vector<std::string> labels;
-  float scale = 1;  // of a number
+  float scale = 1;  // factor for a number
 };
 
 bool answers_to(const OutputFacts& output, const std::string& group) {
@@ -47,7 +48,8 @@ std::vector<std::pair<size_t, std::vector<std::string>>> label_groups(const Mode
   return groups;
 }
 
-// Probabilities from what the output holds. NaN stays NaN, and takes no share from the other classes.
+// Returns probabilities from what the output holds. NaN stays NaN, and takes no share from the
+// other classes.
 std::vector<float> probabilities(const Tensor& tensor, const VectorOutput& output) {
   Floats values(tensor);
   std::vector<float> p(values.data(), values.data() + values.size());
@@ -72,7 +74,7 @@ std::vector<float> probabilities(const Tensor& tensor, const VectorOutput& outpu
     top = std::max(top, v);
     ++numbers;
   }
-  // The share of a class that is NaN is lacking.
+  // The sum lacks the share of a class that is NaN.
   if (in_range && (std::fabs(sum - 1) < 0.05 || (sum < 1 && numbers < p.size()))) return p;
   sum = 0;
   for (float& v : p) {
@@ -105,7 +107,8 @@ void classify(const VectorOutput& output, const Tensor& tensor, const DecodeSett
     if (p[i] >= settings.threshold) add(i);
 }
 
-// A number as an answer, an age as model-proc's converter "text" has it: its text is the label.
+// Adds a number as an answer, for example an age, like model-proc's converter "text": its text is
+// the label.
 void add_number(const VectorOutput& output, const Tensor& tensor, Results& results) {
   const float value = Floats(tensor)[0] * output.scale;
   if (!std::isfinite(value) || std::fabs(value) > 1e9f) {
@@ -118,18 +121,18 @@ void add_number(const VectorOutput& output, const Tensor& tensor, Results& resul
       {output.name, static_cast<int>(std::lround(value)), std::string(text, end.ptr), 1});
 }
 
-// The factor by which model-proc multiplies an output that is a number.
+// Returns the factor by which model-proc multiplies an output that is a number.
 std::optional<float> number_scale(const ModelFacts& facts, const OutputFacts& output) {
   if (vector_size(output.shape) != 1) return std::nullopt;
   std::vector<std::string> names = output.aliases;
   names.insert(names.begin(), output.name);
-  names.emplace_back();  // of a model-proc with one output, which need not be named
+  names.emplace_back();  // a model-proc with one output need not name it
   for (const std::string& name : names)
     if (const auto scale = info_number(facts, "number_scale/" + name)) return scale;
   return std::nullopt;
 }
 
-// The model says that it classifies.
+// Returns whether the model states that it classifies.
 bool is_classifier(const ModelFacts& facts) {
   const std::string type = lower(info(facts, "model_type")), task = lower(info(facts, "task"));
   return type.find("classif") != std::string::npos || type == "label" ||
@@ -140,8 +143,9 @@ bool is_feature_vector(const OutputFacts& output) {
   return name_has(output, {"feature_vector", "embedding"});
 }
 
-// The names of so many classes. Either of labels and classes may count a background as the first, which
-// the other does not (ImageNet's 1000 and 1001); none where the numbers differ by more.
+// Returns the names of `classes` classes. Either labels or classes may have a background as the
+// first, which the other does not have (ImageNet's 1000 and 1001). Returns nothing if the numbers
+// differ by more.
 std::vector<std::string> labels_for(const std::vector<std::string>& labels, size_t classes) {
   if (labels.size() == classes) return labels;
   if (labels.size() == classes + 1 && is_background(labels[0]))
@@ -154,7 +158,7 @@ std::vector<std::string> labels_for(const std::vector<std::string>& labels, size
   return {};
 }
 
-// The attribute's name in model-proc, else the output's name.
+// Returns the attribute's name in model-proc, else the output's name.
 std::string attribute_of(const ModelFacts& facts, const OutputFacts& output) {
   std::vector<std::string> names = output.aliases;
   names.insert(names.begin(), output.name);
@@ -165,7 +169,7 @@ std::string attribute_of(const ModelFacts& facts, const OutputFacts& output) {
   return general.empty() ? output.name : general;
 }
 
-// How many answers an output gives: the best one, or model_info's topk.
+// Returns how many answers an output gives: the best one, or model_info's topk.
 size_t top_of(const ModelFacts& facts) {
   const auto stated = info_number(facts, "topk");
   return stated && *stated >= 1 && *stated <= 1000 ? static_cast<size_t>(*stated) : 1;
@@ -175,7 +179,7 @@ size_t top_of(const ModelFacts& facts) {
 
 namespace {
 
-// The output whose size is that of the tree's groups together.
+// Finds the output whose size is that of all groups of the tree together.
 Match match_tree(const ModelFacts& facts, const ClassTree& tree) {
   for (size_t i = 0; i < facts.outputs.size(); ++i) {
     if (vector_size(facts.outputs[i].shape) != tree.logits || !is_float_output(facts.outputs[i]))
@@ -203,7 +207,7 @@ Match match_tree(const ModelFacts& facts, const ClassTree& tree) {
 Match match_classification(const ModelFacts& facts) {
   if (const auto tree = class_tree(facts)) return match_tree(facts, *tree);
   constexpr size_t kMostClasses = 100000, kFewestOfSmall = 10;
-  constexpr int kSmallPicture = 32;  // pixels of a side
+  constexpr int kSmallPicture = 32;  // in pixels, of a side
   const auto groups = label_groups(facts);
   const bool multilabel = lower(info(facts, "multilabel")) == "true";
   const bool stated = is_classifier(facts);
@@ -215,7 +219,7 @@ Match match_classification(const ModelFacts& facts) {
     output.name = attribute_of(facts, facts_of);
     output.elements = vector_size(facts_of.shape);
     if (output.elements > kMostClasses) output.elements = 0;
-    // Beside the scores there may be a saliency map; a model of other kinds is no classifier.
+    // A saliency map may accompany the scores; a model with other outputs is no classifier.
     if (output.elements == 0 && !stated && !is_explanation(facts_of))
       return {Fit::no, "needs outputs that are vectors ([1,C])", {}};
     for (const auto& [index, labels] : groups)
@@ -243,8 +247,8 @@ Match match_classification(const ModelFacts& facts) {
   Match match;
   match.fit = Fit::certain;
   match.reason = "vectors of class scores";
-  // Data sets of small pictures (MNIST, CIFAR, SVHN) have ten classes or more, and their networks often
-  // leave the softmax out.
+  // Data sets of small pictures (MNIST, CIFAR, SVHN) have ten classes or more, and their networks
+  // often omit the softmax.
   const bool small = std::max(facts.width, facts.height) <= kSmallPicture;
   if (!sure && unsure && small && outputs.size() == 1 &&
       outputs[*unsure].elements >= kFewestOfSmall) {
@@ -258,7 +262,7 @@ Match match_classification(const ModelFacts& facts) {
   }
   if (!sure) {
     if (!unsure) return {Fit::no, "needs an output of two or more classes", {}};
-    // Nothing says that a vector is a set of classes; it can be asked for.
+    // Nothing says that the vector holds classes, so the head is used only on request.
     if (!stated) {
       match.fit = Fit::against;
       match.reason = "nothing says that they are class scores (labels, a softmax)";
@@ -275,7 +279,7 @@ Match match_classification(const ModelFacts& facts) {
       ++scores;
       if (groups.empty()) match.classes = output.elements;
     }
-  if (scores != 1) match.classes = 0;  // labels are of one of them
+  if (scores != 1) match.classes = 0;  // labels belong to one of them
   match.background = match.classes == 1001;
   if (scores == 1 && sure && from_paddle(facts, facts.outputs[*sure])) {
     const bool direction = match.classes == 2 && facts.width == 192 && facts.height == 48;

@@ -1,4 +1,4 @@
-// Helpers of the heads.
+// Implements helpers of the heads.
 #include "engine/heads/common.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace clinfer {
 namespace {
 
-constexpr size_t kMaxCandidates = 4096;  // bounds the quadratic suppression on hostile outputs
+constexpr size_t kMaxCandidates = 4096;  // limits the quadratic suppression on hostile outputs
 constexpr float kSameBox = 0.99f;        // intersection over union
 
 }  // namespace
@@ -162,7 +162,7 @@ void Candidates::add(float x_min, float y_min, float x_max, float y_max, float s
 }
 
 std::string Candidates::contradiction() const {
-  // Rounding in halves and 8 bits takes a probability a little beyond 1.
+  // Rounding in f16 and 8 bits takes a probability slightly beyond 1.
   constexpr float kSlack = 0.01f;
   const auto number = [](float value) {
     char text[32];
@@ -191,7 +191,7 @@ bool from_paddle(const ModelFacts& facts, const OutputFacts& output) {
 }
 
 float iou(const Candidate& a, const Candidate& b) {
-  // In double: the product of two huge but finite sides does not overflow.
+  // Computes in double, so that the product of two huge but finite sides does not overflow.
   const double width = std::min<double>(a.x_max, b.x_max) - std::max<double>(a.x_min, b.x_min);
   const double height = std::min<double>(a.y_max, b.y_max) - std::max<double>(a.y_min, b.y_min);
   if (width <= 0 || height <= 0) return 0;
@@ -210,7 +210,7 @@ std::vector<Candidate> keep_best(const DecodeSettings& settings, Suppression sup
   std::vector<Candidate> kept;
   for (const Candidate& candidate : candidates) {
     if (settings.max_detections != 0 && kept.size() >= settings.max_detections) break;
-    // Where overlaps are left as they are, only the same box again is no other object.
+    // If overlaps are not suppressed, removes only repetitions of the same box.
     const float most = suppression == Suppression::none ? kSameBox : settings.iou_threshold;
     const bool covered = std::any_of(kept.begin(), kept.end(), [&](const Candidate& better) {
       if (suppression != Suppression::across_classes && better.label != candidate.label)
@@ -287,7 +287,7 @@ namespace {
 float as_float(float value) { return value; }
 float as_float(uint16_t half) { return half_to_float(half); }
 
-// Floats of one sign compare as their bits do, in either format.
+// Return bits that compare as the magnitudes of floats do, in either format.
 uint32_t magnitude(float value) { return std::bit_cast<uint32_t>(value) & 0x7fffffffu; }
 uint16_t magnitude(uint16_t half) { return half & 0x7fffu; }
 bool is_finite(float value) { return magnitude(value) < 0x7f800000u; }
@@ -299,9 +299,9 @@ RowScan scan(const T* elements, size_t rows, size_t width, float threshold) {
   const auto farther = [=](auto so_far, T value) {
     return is_finite(value) ? std::max(so_far, magnitude(value)) : so_far;
   };
-  // Memory that a device has written is in no cache. Consecutive cache lines load several times as
-  // fast as scattered ones, so all lines of short rows are prefetched.
-  constexpr size_t kLine = 64, kShortRow = 6 * kLine, kAhead = 4096;  // bytes
+  // Prefetches all lines of short rows: memory that a device has written is in no cache, and
+  // consecutive cache lines load several times as fast as scattered ones.
+  constexpr size_t kLine = 64, kShortRow = 6 * kLine, kAhead = 4096;  // in bytes
   const size_t row_bytes = width * sizeof(T);
   const size_t step = row_bytes <= kShortRow ? kLine : row_bytes;
   const size_t ahead = std::max(kAhead, 16 * step);

@@ -1,5 +1,6 @@
-// Small detectors on feature maps, as their authors export them: FastestDet (one map), YOLO-FastestV2
-// (two maps of three anchors that share their classes) and DBFace (centres, sides and points).
+// Reads small detectors on feature maps, as their authors export them: FastestDet (one map),
+// YOLO-FastestV2 (two maps of three anchors that share their classes) and DBFace (centres, sides
+// and points).
 #include <algorithm>
 #include <array>
 
@@ -18,7 +19,7 @@ size_t best_channel(const Map& map, const Floats& values, size_t from, size_t ce
   return best;
 }
 
-// Objectness, four numbers of the box and a softmax of classes at stride 16.
+// One map of objectness, four numbers of the box and a softmax of classes, at stride 16.
 struct FastestDet {
   ModelFacts facts;
   Map map;
@@ -47,17 +48,18 @@ struct FastestDet {
 };
 
 constexpr size_t kAnchors = 3;
-// Width and height in pixels of 352x352, the finer map's first, as published for COCO.
+// Width and height in pixels of 352x352, those of the finer map first, as published for COCO.
 constexpr std::array<float, 12> kFastestSizes = {12.64f,  19.39f,  37.88f,  51.48f,
                                                  55.71f,  138.31f, 126.91f, 78.23f,
                                                  131.57f, 214.55f, 279.92f, 258.87f};
 
-// Four numbers of each anchor, their objectness, and a softmax of classes for all three, squashed.
+// Maps of four numbers for each anchor, their objectness, and a softmax of classes for all three,
+// all of them squashed.
 struct FastestV2 {
   ModelFacts facts;
   std::array<Map, 2> maps;  // at strides 16 and 32
   std::vector<float> sizes;
-  bool joined = false;  // both are in one table, a row a cell
+  bool joined = false;  // true if both are in one table with a row for each cell
 
   void operator()(std::span<const Tensor> outputs, const DecodeSettings& settings,
                   Results& results) const {
@@ -92,7 +94,8 @@ struct FastestV2 {
   }
 };
 
-// A heat map of faces, the distances from a cell's corner to the sides, and five points, at stride 4.
+// A heat map of faces, the distances from a cell's corner to the sides, and five points, at stride
+// 4.
 struct DbFace {
   static constexpr size_t kPoints = 5;
   static constexpr float kStride = 4;
@@ -100,7 +103,7 @@ struct DbFace {
   Map heat, sides, points;
   Decided squashed;
 
-  // The network's own exponential: linear near 0, of either sign.
+  // Returns the network's own exponential, which is linear near 0 and has either sign.
   static float stretched(float v) {
     if (std::fabs(v) < 1) return v * std::exp(1.0f);
     return v > 0 ? std::exp(v) : -std::exp(-v);
@@ -138,7 +141,8 @@ struct DbFace {
   }
 };
 
-// Fits of networks whose maps alone do not tell: the file's name, as many labels as classes, COCO's 80.
+// Returns the fit of networks whose maps alone do not identify them: by the file's name, by as many
+// labels as classes, or by COCO's 80 classes.
 Fit fit_by_name(const ModelFacts& facts, std::initializer_list<const char*> words, size_t classes) {
   const std::string name = lower(facts.name);
   for (const char* word : words)

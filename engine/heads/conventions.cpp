@@ -1,4 +1,4 @@
-// The table of conventions.
+// Defines the table of conventions.
 #include "engine/heads/conventions.h"
 
 namespace clinfer {
@@ -22,7 +22,7 @@ constexpr Numbers kImageNetMean = {123.675f, 116.28f, 103.53f};
 constexpr Numbers kImageNetScale = {58.395f, 57.12f, 57.375f};
 constexpr Numbers turned(Numbers n) { return {n[2], n[1], n[0]}; }
 
-// Where padding comes after mean and scale, its 0 is a pixel of the mean.
+// The value of padding that follows mean and scale, where its 0 is a pixel of the mean.
 constexpr float kMeanGray = 116;
 
 constexpr Convention kConventions[] = {

@@ -1,6 +1,6 @@
-// How each family's networks take their pictures, as their authors' code does it, and what of their
-// outputs its rows alone say. The table in
-// docs/heads.md is printed from these rows.
+// Lists how the networks of each family take their pictures, as in their authors' code, and what
+// only the family's row says about their outputs. The table in docs/heads.md is generated from
+// these rows.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 namespace clinfer {
 
 enum class Family {
-  yolo,  // Ultralytics', and those that follow them
+  yolo,  // Ultralytics' networks, and those that follow them
   yolov6,
   yolo_nas,
   yolo_nas_pose,
@@ -95,40 +95,41 @@ enum class Family {
   paddle_clas,
 };
 
-// The remover of boxes that overlap a better one: the element, the network itself, or nobody, as each row
-// is an object or there are no boxes.
+// The place where boxes that overlap a better one are removed: in the element, in the network, or
+// nowhere, because each row is an object or there are no boxes.
 enum class Overlaps { element, network, nobody };
 
-// The class that means that there is nothing, among a family's class scores.
+// The class score of a family that stands for the background.
 enum class Background { none, first, last };
 
-// Mean and scale are of pixels 0..255, in the order of `color`.
+// Mean and scale are for pixels 0..255, in the order of `color`.
 struct Convention {
   Family family;
   const char* name;  // for messages: "as NAME takes them"
   ColorOrder color;
   std::array<float, 3> mean, scale;
-  // nullopt: the authors' networks take pictures of any size, so nothing says how to fill an input of
-  // one size.
+  // nullopt: the authors' networks take pictures of any size, so nothing tells how to fill an input
+  // of fixed size.
   std::optional<ResizeMode> resize;
   float pad_value;
   bool centered;
   Overlaps overlaps;
   Background background;
   const char* source;  // repository and file of the authors' code
-  bool task = false;   // what is usual for a task, not how one project's networks take pictures
-  float share = 1;     // of the picture's middle that is taken, where it is cropped
+  bool task = false;   // true for what is usual for a task, not for one project's networks
+  float share = 1;     // of the picture's centre, if it is cropped
 };
 
-// In the order of Family.
+// Returns the rows in the order of Family.
 std::span<const Convention> conventions();
 
 const Convention& convention_of(Family family);
 
 PictureDefaults picture_of(Family family);
 
-// Returns the suppression that is left to the decoder of a family's outputs: per_class unless the model says otherwise
-// (`agnostic_nms`); none where the family's networks suppress themselves, or each row is an object.
+// Returns the suppression that is left to the decoder of a family's outputs: per_class unless the
+// model says otherwise (`agnostic_nms`); none if the family's networks suppress boxes themselves,
+// or each row is an object.
 Suppression suppression_of(const ModelFacts& facts, Family family);
 
 }  // namespace clinfer

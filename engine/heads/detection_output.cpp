@@ -1,5 +1,5 @@
-// Rows of seven as SSD's DetectionOutput makes them: image, label, confidence, x_min, y_min, x_max,
-// y_max.
+// Reads rows of seven as SSD's DetectionOutput makes them: image, label, confidence, x_min, y_min,
+// x_max, y_max.
 #include "engine/heads/common.h"
 #include "engine/heads/heads.h"
 
@@ -8,7 +8,8 @@ namespace {
 
 struct SsdRows {
   size_t output = 0;
-  bool by_op = false;  // boxes are shares of the picture; other makers of such rows may use pixels
+  // True: boxes are shares of the picture; other sources of such rows may use pixels.
+  bool by_op = false;
   int width = 0, height = 0;
   Decided units;
 
@@ -40,7 +41,8 @@ struct SsdRows {
   }
 };
 
-// The attribute num_classes counts the background as class 0, for which labels need have no name.
+// Takes the number of classes from the attribute num_classes, which counts the background as class
+// 0; labels need not name it.
 void count_classes(const OutputFacts& output, size_t labels, Match& match) {
   const auto classes =
       static_cast<size_t>(std::max<int64_t>(attribute_of(output, "num_classes", 0), 0));

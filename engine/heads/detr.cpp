@@ -1,7 +1,7 @@
-// DETR and its kin: class logits and boxes (centre and size, shares of the picture) for each query.
-// DETR and YOLOS: softmax with no-object as the last class; Deformable DETR, RT-DETR, RF-DETR,
-// D-FINE, DEIM: a sigmoid for each class. And RT-DETR as Ultralytics writes it: both in one output,
-// squashed.
+// Reads DETR and similar networks: class logits and boxes (centre and size, shares of the picture)
+// for each query. DETR and YOLOS have a softmax with no-object as the last class; Deformable DETR,
+// RT-DETR, RF-DETR, D-FINE and DEIM a sigmoid for each class. Also reads RT-DETR as Ultralytics
+// exports it: both in one output, squashed.
 #include <algorithm>
 
 #include "engine/heads/common.h"
@@ -15,10 +15,10 @@ namespace {
 struct Queries {
   size_t boxes = 0, logits = 0, count = 0, classes = 0;
   std::optional<MaskGrids> masks;
-  bool rf = false;  // RF-DETR's names: dets, labels
+  bool rf = false;  // true for RF-DETR's names: dets, labels
 };
 
-// The family that config.json (or model_info) names; empty: none of these.
+// Returns the family that config.json (or model_info) names; empty if it is none of these.
 std::string stated_family(const ModelFacts& facts) {
   std::string type = lower(info(facts, "model_type"));
   std::erase_if(type, [](char c) { return c == '_' || c == '-' || c == ' '; });
@@ -34,7 +34,8 @@ bool is_sigmoid_family(const std::string& type) {
   return false;
 }
 
-// Numbers of queries that the families have, and of columns for COCO and Objects365.
+// Returns whether these are the families' numbers of queries, and of columns for COCO and
+// Objects365.
 bool are_usual(size_t queries, size_t columns) {
   const bool count = queries == 100 || queries == 200 || queries == 300 || queries == 900;
   const bool classes = columns == 80 || columns == 91 || columns == 92 || columns == 251 ||
@@ -42,8 +43,8 @@ bool are_usual(size_t queries, size_t columns) {
   return count && classes;
 }
 
-// Finds queries where names say nothing: by the family, or the usual numbers, and two tables of as
-// many rows, which are not those of cells. Masks lie beside.
+// Finds queries if names say nothing: by the family, or the usual numbers, and two tables with as
+// many rows, whose rows are not cells. Masks may accompany them.
 std::optional<Queries> find_unnamed_queries(const ModelFacts& facts) {
   const std::string type = stated_family(facts);
   std::optional<Queries> found;
@@ -67,7 +68,7 @@ std::optional<Queries> find_unnamed_queries(const ModelFacts& facts) {
   return found;
 }
 
-// Looks at names first: many families have pairs of [1,N,4] and [1,N,C].
+// Considers names first, because many families have pairs of [1,N,4] and [1,N,C].
 std::optional<Queries> find_queries(const ModelFacts& facts) {
   Queries found;
   bool has_boxes = false, has_logits = false;
@@ -112,12 +113,12 @@ struct QueryHead {
   ModelFacts facts;
   Queries queries;
   bool softmax = false;
-  // Nothing states the squashing: the first inference that tells decides (first: softmax).
+  // True if nothing states the squashing: the first inference that tells decides (first: softmax).
   bool is_open = false;
   Decided squashing;
 
-  // A softmax gives no-object, the last class, the lead in most queries; where each class has a
-  // sigmoid, most queries have no positive number.
+  // Tells by values: with a softmax, no-object, the last class, leads in most queries; with
+  // sigmoids, most queries have no positive number.
   Decided::Kind squashing_seen(const Floats& logits) const {
     if (queries.count < 50 || queries.classes < 2) return Decided::open;
     size_t last_leads = 0, none_positive = 0;
@@ -133,7 +134,7 @@ struct QueryHead {
                                                    : Decided::open;
   }
 
-  // The best class of a query and its probability.
+  // Returns the best class of a query and its probability.
   std::pair<size_t, float> best(const float* logits, bool by_softmax) const {
     const size_t classes = by_softmax ? queries.classes - 1 : queries.classes;
     size_t label = 0;
@@ -168,7 +169,7 @@ struct QueryHead {
       candidates.add_centered(box[0] * width, box[1] * height, box[2] * width, box[3] * height,
                               score, static_cast<double>(label), i);
     }
-    // Queries are far more than objects. Where most are objects, the squashing is not this one.
+    // There are far more queries than objects. If most are objects, the squashing is wrong.
     if (queries.count >= 50 && likely * 4 > queries.count * 3) {
       results.contradiction =
           std::to_string(likely) + " of " + std::to_string(queries.count) + " queries are objects";
@@ -195,8 +196,8 @@ struct QueryHead {
   }
 };
 
-// Softmax with no-object, or a sigmoid each: decided by statements of the model, then by the number
-// of labels, then by custom.
+// The squashing function: a softmax with no-object, or sigmoids. It is decided by statements of the
+// model, then by the number of labels, then by custom.
 struct Squash {
   bool softmax = false;
   Fit fit = Fit::certain;

@@ -1,5 +1,5 @@
-// Distances as distributions: NanoDet and PicoDet (scores and 8 bins a side at each level), and
-// YOLO v8's maps as they leave the network (16 bins and class scores in one).
+// Reads distances given as distributions: NanoDet and PicoDet (scores and 8 bins for each side at
+// each level), and YOLO v8's maps as they leave the network (16 bins and class scores in one).
 #include <algorithm>
 
 #include "engine/heads/conventions.h"
@@ -9,7 +9,7 @@
 namespace clinfer {
 namespace {
 
-// Rows [1,N,M] or [N,M] grouped by N, largest N (finest level) first.
+// Rows [1,N,M] or [N,M] grouped by N, the largest N (finest level) first.
 struct LevelOutputs {
   int64_t cells = 0;
   std::vector<size_t> outputs;
@@ -31,7 +31,7 @@ std::vector<LevelOutputs> group_by_cells(const ModelFacts& facts) {
   return levels;
 }
 
-// The grid of a level of `cells` cells, by the strides in use.
+// Returns the grid of a level of `cells` cells, with one of the usual strides.
 std::optional<GridLevel> grid_of(const ModelFacts& facts, int64_t cells) {
   for (int stride : {4, 8, 16, 32, 64, 128}) {
     const int columns = (facts.width + stride - 1) / stride;
@@ -44,13 +44,13 @@ std::optional<GridLevel> grid_of(const ModelFacts& facts, int64_t cells) {
 
 struct NanodetLevel {
   GridLevel grid;
-  size_t scores = 0, distances = 0;  // outputs; the same one where both lie in one row
+  size_t scores = 0, distances = 0;  // indices of outputs; the same one if both are in one row
   size_t classes = 0, bins = 0;
-  size_t score_width = 0, distance_width = 0, distance_at = 0;  // of a row, elements
-  float center = 0.5f;                                          // of a cell's reference point
+  size_t score_width = 0, distance_width = 0, distance_at = 0;  // of a row, in elements
+  float center = 0.5f;  // position of a cell's reference point
 };
 
-// Expected value of a distribution given by logits: the distance in steps.
+// Returns the expected value of a distribution given by logits: the distance in steps.
 float expected(const float* logits, size_t bins) {
   float top = logits[0], sum = 0, mean = 0;
   for (size_t k = 1; k < bins; ++k) top = std::max(top, logits[k]);
@@ -111,7 +111,7 @@ void decode_nanodet(const std::vector<NanodetLevel>& levels, const Decided& squa
   finish(settings, suppression, candidates, results);
 }
 
-// Pairs of scores [1,N,C] and distances [1,N,4*bins] at each level.
+// Finds pairs of scores [1,N,C] and distances [1,N,4*bins] at each level.
 std::vector<NanodetLevel> nanodet_pairs(const ModelFacts& facts) {
   std::vector<NanodetLevel> levels;
   int64_t box_columns = 0, class_columns = 0;
@@ -120,7 +120,8 @@ std::vector<NanodetLevel> nanodet_pairs(const ModelFacts& facts) {
     if (!grid || group.outputs.size() != 2) return {};
     size_t scores = group.outputs[0], distances = group.outputs[1];
     auto columns = [&](size_t i) { return facts.outputs[i].shape.back(); };
-    // Distances have 8 bins a side in the published networks; by name where both could be either.
+    // Distances have 8 bins for each side in the published networks; names decide if both could be
+    // distances.
     auto is_distance = [&](size_t i) { return columns(i) == 32; };
     if (is_distance(scores) &&
         (!is_distance(distances) || name_has(facts.outputs[scores], {"dis", "reg", "box"})))
@@ -147,7 +148,7 @@ Match match_nanodet(const ModelFacts& facts) {
   Match match;
   const std::vector<NanodetLevel> levels = nanodet_pairs(facts);
   if (levels.size() >= 2) {
-    // Four levels are PicoDet's.
+    // PicoDet has four levels.
     const Family family = levels.size() > 3 ? Family::picodet : Family::nanodet;
     match.picture = picture_of(family);
     match.decode = [levels, suppression = suppression_of(facts, family), squashed = Decided()](
@@ -161,7 +162,8 @@ Match match_nanodet(const ModelFacts& facts) {
     match.classes = levels[0].classes;
     return match;
   }
-  // NanoDet-Plus: one output, classes then distances, reference points at the cells' corners.
+  // Reads NanoDet-Plus: one output with classes and then distances, and reference points at the
+  // cells' corners.
   match.picture = picture_of(Family::nanodet_plus);
   const auto table = facts.outputs.size() == 1 ? table_of(facts.outputs[0]) : std::nullopt;
   const auto grids = table && table->columns > 32
@@ -207,15 +209,15 @@ namespace {
 
 constexpr size_t kBins = 16, kSides = 4 * kBins;
 
-// A level of YOLO v8 before distances are taken: distributions and class scores in one map, or in
-// one each, maybe with the sums of the scores in a third.
+// A level of YOLO v8 before distances are computed: distributions and class scores in one map, or
+// in one each, possibly with the sums of the scores in a third.
 struct SplitLevel {
   Map sides, classes;
   size_t first = 0, count = 0;  // channels of the classes
   float step = 0;
 };
 
-// nullopt where the maps of a stride are no level.
+// Returns nullopt if the maps of a stride are no level.
 std::optional<SplitLevel> split_level(const std::vector<Map>& maps, float step) {
   if (maps.size() == 1 && maps[0].channels > kSides)
     return SplitLevel{maps[0], maps[0], kSides, maps[0].channels - kSides, step};
@@ -305,7 +307,7 @@ Match match_yolov8_maps(const ModelFacts& facts) {
   match.classes = levels[0].count;
   const bool apart = levels[0].sides.output != levels[0].classes.output;
   const size_t labels = facts.labels.size();
-  // Maps of 64 channels apart are of no other family.
+  // No other family has separate maps of 64 channels.
   match.fit = apart                                                             ? Fit::certain
               : labels == match.classes || (labels == 0 && match.classes == 80) ? Fit::likely
               : labels == 0                                                     ? Fit::possible

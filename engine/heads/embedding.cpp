@@ -1,4 +1,4 @@
-// Vectors that stand for a person, a face or a picture.
+// Reads vectors that represent a person, a face or a picture.
 #include <algorithm>
 #include <cmath>
 
@@ -10,7 +10,8 @@ namespace {
 
 constexpr size_t kShortest = 32, kLongest = 8192;
 
-// A float vector that is neither a set of probabilities nor a row of characters.
+// Returns the size of a float vector that is neither a set of probabilities nor a row of
+// characters.
 size_t embedding_size(const OutputFacts& output) {
   const size_t elements = vector_size(output.shape);
   const bool other = output.op == "SoftMax" || output.op == "Softmax" || output.op == "Sigmoid" ||
@@ -20,7 +21,7 @@ size_t embedding_size(const OutputFacts& output) {
              : 0;
 }
 
-// Class scores, or rows of boxes: a vector beside them explains them.
+// Returns whether the output has class scores, or rows of boxes, which a vector beside it explains.
 bool is_answer(const OutputFacts& output) {
   const Shape shape = squeeze_front(output.shape);
   return is_called_scores(output) ||
@@ -54,11 +55,11 @@ Match match_embedding(const ModelFacts& facts) {
   if (found.empty())
     return {Fit::no, "needs a vector of " + std::to_string(kShortest) + " or more floats", {}};
   Match match;
-  // Labels are of classes: of this output, or of shorter ones beside it.
+  // Labels belong to classes: of this output, or of shorter ones beside it.
   const bool labelled = !facts.labels.empty() &&
                         (!all || facts.labels.size() == vector_size(facts.outputs[found[0]].shape));
   const bool beside = std::any_of(facts.outputs.begin(), facts.outputs.end(), is_answer);
-  // Beside rows or maps a vector is rather what another head was made of.
+  // Beside rows or maps, a vector is more likely an intermediate of another head.
   const bool alone =
       std::none_of(facts.outputs.begin(), facts.outputs.end(), [](const OutputFacts& output) {
         return embedding_size(output) == 0 && vector_size(output.shape) == 0;

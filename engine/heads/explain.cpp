@@ -1,4 +1,4 @@
-// Why a model's outputs are read as they are, in words.
+// Explains in words why a model's outputs are read as they are.
 #include <algorithm>
 
 #include "engine/heads/network.h"

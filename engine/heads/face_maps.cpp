@@ -1,6 +1,6 @@
-// Faces in maps at strides 8, 16 and 32, two anchors a cell: RetinaFace as InsightFace exports it
-// (class probabilities, offsets to square boxes, points), and SCRFD before its rows are joined
-// (probabilities, distances from the cell's corner, points).
+// Reads faces in maps at strides 8, 16 and 32 with two anchors in each cell: RetinaFace as
+// InsightFace exports it (class probabilities, offsets to square boxes, points), and SCRFD before
+// its rows are joined (probabilities, distances from the cell's corner, points).
 #include <array>
 
 #include "engine/heads/conventions.h"
@@ -17,7 +17,8 @@ struct FaceLevel {
   std::optional<Map> points;
 };
 
-// The maps of three levels with so many score channels; empty where an output is none of them.
+// Returns the maps of three levels with this number of score channels; empty if an output does not
+// belong to them.
 std::vector<FaceLevel> face_levels(const ModelFacts& facts, size_t score_channels) {
   std::vector<FaceLevel> levels;
   size_t used = 0;
@@ -44,7 +45,7 @@ std::vector<FaceLevel> face_levels(const ModelFacts& facts, size_t score_channel
                                                                       : std::vector<FaceLevel>();
 }
 
-// The origin of a candidate.
+// The source of a candidate.
 struct FaceRow {
   size_t level = 0, cell = 0, anchor = 0;
 };
@@ -52,11 +53,12 @@ struct FaceRow {
 struct FaceMaps {
   std::vector<FaceLevel> levels;
   Suppression suppression = Suppression::per_class;
-  bool offsets = false;  // to square anchors, in their sizes; else distances in strides
+  // True: relative to square anchors, in their sizes; false: distances in strides.
+  bool offsets = false;
   Decided squashed;
 
-  // InsightFace's anchors: squares of 512 and 256, 128 and 64, 32 and 16 pixels, which it counts
-  // from their first to their last pixel.
+  // Returns the side of InsightFace's anchors: squares of 512 and 256, 128 and 64, 32 and 16
+  // pixels, counted from their first to their last pixel.
   static float side_of(const FaceLevel& level, size_t anchor) {
     return level.stride * (anchor == 0 ? (level.stride == 8    ? 4.0f
                                           : level.stride == 16 ? 8.0f

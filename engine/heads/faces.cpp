@@ -1,5 +1,5 @@
-// Faces with an output set for each level of strides: SCRFD (distances from anchor centres) and
-// YuNet (cls, obj, bbox, kps). Five points where there are outputs of them.
+// Reads faces with a set of outputs for each stride: SCRFD (distances from anchor centres) and
+// YuNet (cls, obj, bbox, kps), with five points if there are outputs for them.
 #include <algorithm>
 
 #include "engine/heads/conventions.h"
@@ -32,8 +32,8 @@ struct ScrfdLevel {
   float stride = 0;
 };
 
-// Levels of strides 8, 16, 32 (or up to 128) with one or two anchors a cell; scores [N,1], boxes
-// [N,4] and, in all levels or none, points [N,10].
+// Finds levels of strides 8, 16, 32 (or up to 128) with one or two anchors in each cell: scores
+// [N,1], boxes [N,4] and, in all levels or none, points [N,10].
 std::vector<ScrfdLevel> scrfd_levels(const ModelFacts& facts) {
   const std::vector<LevelOutput> tables = tables_of(facts);
   for (const auto& [levels, anchors] : {std::pair<size_t, size_t>{3, 2}, {3, 1}, {5, 1}}) {
@@ -66,7 +66,7 @@ void decode_scrfd(const std::vector<ScrfdLevel>& levels, std::span<const Tensor>
                   const DecodeSettings& settings, Suppression suppression, Results& results) {
   Candidates candidates(settings);
   std::vector<Floats> points;
-  size_t first = 0;  // row of the level among all
+  size_t first = 0;  // the level's first row among all
   std::vector<size_t> starts;
   std::vector<float> buffer;
   const auto center = [](const ScrfdLevel& level, size_t row) {
@@ -109,7 +109,7 @@ void decode_scrfd(const std::vector<ScrfdLevel>& levels, std::span<const Tensor>
 struct YunetLevel {
   size_t columns = 0, rows = 0;
   float stride = 0;
-  size_t classes = 0, objects = 0, boxes = 0;  // outputs
+  size_t classes = 0, objects = 0, boxes = 0;  // indices of outputs
   std::optional<size_t> points;
 };
 
@@ -125,7 +125,7 @@ std::vector<YunetLevel> yunet_levels(const ModelFacts& facts) {
     for (const LevelOutput& table : tables) {
       if (table.rows != level.columns * level.rows) continue;
       const OutputFacts& output = facts.outputs[table.output];
-      // The first of several alike counts.
+      // Takes the first of several outputs that are alike.
       const auto take = [&](size_t& place, int part) {
         if ((parts & part) == 0) place = table.output;
         parts |= part;
@@ -200,7 +200,7 @@ Match match_scrfd(const ModelFacts& facts) {
   };
   match.reason = std::to_string(levels.size()) + " levels of scores and distances" +
                  (levels[0].points ? " and five points" : "");
-  // With one anchor a cell, others have such outputs as well.
+  // With one anchor in each cell, other networks have such outputs as well.
   match.fit = levels[0].anchors == 2 ? Fit::certain : Fit::likely;
   match.picture = picture_of(Family::scrfd);
   match.classes = 1;

@@ -1,4 +1,4 @@
-// Known vectors by name: who or what an embedding is nearest to.
+// Known vectors by name, for finding who or what an embedding is closest to.
 #pragma once
 
 #include <optional>
@@ -7,23 +7,23 @@
 
 namespace clinfer {
 
-// Immutable once read; safe to use from any thread.
+// Immutable and thread-safe once read.
 class Gallery {
  public:
   struct Nearest {
-    size_t number = 0;  // of the name, in the order of the file
+    size_t number = 0;  // index of the name, in the order of the file
     std::string name;
     float cosine = 0;  // -1..1
   };
 
-  // A file {"name": [[numbers], ...], ...}; a name may also have one vector alone. Throws
+  // Reads a file {"name": [[numbers], ...], ...}; a name may also have a single vector. Throws
   // Error{not_found, bad_argument} with the path.
   explicit Gallery(const std::string& path);
 
-  // The name that one of its vectors is nearest to, by the cosine; nullopt where no vector has so
-  // many numbers, or the one given is zero.
+  // Returns the name with the closest vector, by the cosine; nullopt if no vector has the same
+  // length, or the given one is zero.
   std::optional<Nearest> nearest(const std::vector<float>& values) const;
-  // Returns whether any vector has so many numbers.
+  // Returns whether any vector has this length.
   bool has_vectors_of(size_t numbers) const;
 
  private:

@@ -1,5 +1,5 @@
-// Anchor-free heads on feature maps: CenterNet and CenterFace (peaks of a heat map), FCOS, and
-// TAO's DetectNet_v2.
+// Reads anchor-free heads on feature maps: CenterNet and CenterFace (peaks of a heat map), FCOS,
+// and TAO's DetectNet_v2.
 #include "engine/heads/grids.h"
 
 #include <algorithm>
@@ -25,8 +25,7 @@ std::vector<Map> maps_of(const ModelFacts& facts, int stride) {
   std::vector<Map> maps;
   for (size_t i = 0; i < facts.outputs.size(); ++i)
     if (const auto map = map_of(facts, i, stride)) maps.push_back(*map);
-  // Where a map has as many channels as rows and columns, its shape does not say which of them is
-  // last: the other maps do.
+  // If a map has as many channels as rows and columns, the other maps tell which dimension is last.
   const bool last =
       std::any_of(maps.begin(), maps.end(), [](const Map& map) { return map.channels_last; });
   for (Map& map : maps)
@@ -60,7 +59,7 @@ struct CenterHead {
   ModelFacts facts;
   Map heat, size, offset;
   std::optional<Map> points;
-  bool face = false;  // CenterFace: logarithms of sizes, y before x
+  bool face = false;  // CenterFace: sizes are logarithms, y before x
   float stride = 4;
   Decided squashed;
 
@@ -108,13 +107,13 @@ struct CenterHead {
 struct FcosLevel {
   GridLevel grid;
   Map classes, boxes, centers;  // as maps, or columns of tables with rows 1
-  size_t first = 0;             // cell of a table
+  size_t first = 0;             // first cell in a table
 };
 
 struct FcosHead {
   ModelFacts facts;
   std::vector<FcosLevel> levels;
-  float middle = 0.5f;  // of a cell, in strides; torchvision's anchors stand on the corners
+  float middle = 0.5f;  // place in a cell, in strides; torchvision's anchors stand on the corners
   Decided squashed;
 
   Family family() const { return middle == 0 ? Family::torchvision_fcos : Family::fcos; }
@@ -152,7 +151,7 @@ struct FcosHead {
   }
 };
 
-// Tables [1,N,C], [1,N,4] and [1,N,1] over all levels.
+// Finds tables [1,N,C], [1,N,4] and [1,N,1] over all levels.
 std::optional<FcosHead> fcos_tables(const ModelFacts& facts) {
   std::optional<size_t> classes, boxes, centers;
   size_t rows = 0, columns = 0;
@@ -186,7 +185,7 @@ std::optional<FcosHead> fcos_tables(const ModelFacts& facts) {
   return head;
 }
 
-// Maps [1,C,h,w], [1,4,h,w] and [1,1,h,w] at each level.
+// Finds maps [1,C,h,w], [1,4,h,w] and [1,1,h,w] at each level.
 std::optional<FcosHead> fcos_maps(const ModelFacts& facts) {
   FcosHead head{facts, {}, 0.5f, {}};
   for (const int stride : {4, 8, 16, 32, 64, 128}) {
@@ -217,7 +216,7 @@ struct DetectNetHead {
 
   void operator()(std::span<const Tensor> outputs, const DecodeSettings& settings,
                   Results& results) const {
-    constexpr float kNorm = 35;  // TAO's unit of boxes, pixels
+    constexpr float kNorm = 35;  // TAO's unit for boxes, in pixels
     const Floats covers(output_of(outputs, cover.output, cover.elements()));
     const Floats values(output_of(outputs, boxes.output, boxes.elements()));
     Candidates candidates(settings);
@@ -252,13 +251,13 @@ Match match_centernet(const ModelFacts& facts) {
     else if (has_word(output, {"reg", "offset", "off"}) && map.channels == 2 && !offset)
       offset = map;
   }
-  // One class and ten channels beside are a face and its points.
+  // One class, with ten channels in another map, means a face and its points.
   const bool face =
       heat && heat->channels == 1 &&
       std::any_of(maps.begin(), maps.end(), [](const Map& map) { return map.channels == 10; });
   const bool named = heat && size && offset && !face;
   if (!named && maps.size() == facts.outputs.size()) {
-    // The order of the network: heat map, then its maximum over neighbours in some exports, sizes,
+    // Uses the network's order: heat map, in some exports its maximum over neighbours, sizes,
     // offsets.
     const bool twice = maps.size() == 4 && maps[0].channels == maps[1].channels;
     if (maps.size() == 3 || twice)
@@ -289,8 +288,8 @@ Match match_centerface(const ModelFacts& facts) {
   }
   if (!heat || pairs.size() != 2 || !points || facts.outputs.size() != 4)
     return {Fit::no, "needs maps of 1, 2, 2 and 10 channels at a quarter of the input", {}};
-  // Sizes come before offsets, and points last; converters may turn the order round, or lose it.
-  // Where all names are numbers, these are the order.
+  // Sizes come before offsets, and points last; converters may reverse the order, or lose it. If
+  // all names are numbers, these give the order.
   const bool numbered =
       std::all_of(facts.outputs.begin(), facts.outputs.end(),
                   [](const OutputFacts& output) { return number_of(output.name).has_value(); });

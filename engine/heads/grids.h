@@ -8,7 +8,7 @@
 
 namespace clinfer {
 
-// An output [1,C,h,w] of a feature map, or [1,h,w,C].
+// An output of a feature map, [1,C,h,w] or [1,h,w,C].
 struct Map {
   size_t output = 0, channels = 0, rows = 0, columns = 0;
   bool channels_last = false;
@@ -20,16 +20,16 @@ struct Map {
   bool same_grid(const Map& other) const { return rows == other.rows && columns == other.columns; }
 };
 
-// Rank 4 outputs of floats whose last two (or middle two) dimensions are the input's over `stride`,
-// rounded up. Where both could be the grid, the last two are.
+// Finds outputs of rank 4 with floats whose last two (or middle two) dimensions are the input's
+// divided by `stride`, rounded up. If both could be the grid, the last two are.
 std::optional<Map> map_of(const ModelFacts& facts, size_t output, int stride);
 std::vector<Map> maps_of(const ModelFacts& facts, int stride);  // in the order of the outputs
 
-// True when values are logits: some lie outside 0..1.
+// Returns whether values are logits, since some are outside of 0..1.
 bool has_logits(const Floats& values);
 
-// RetinaFace and SCRFD before their maps are joined: scores, boxes and maybe points of two anchors
-// a cell in maps at strides 8, 16 and 32. Fit::no for other models.
+// Match RetinaFace and SCRFD before their maps are joined: scores, boxes and optional points of two
+// anchors in each cell, in maps at strides 8, 16 and 32. Return Fit::no for other models.
 Match match_retinaface_maps(const ModelFacts& facts);
 Match match_scrfd_maps(const ModelFacts& facts);
 

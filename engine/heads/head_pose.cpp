@@ -1,5 +1,5 @@
-// The angles of a head: a number each (Open Model Zoo), three in one vector (FSA-Net), a rotation matrix
-// (6DRepNet), or bins whose expected value is the angle (Hopenet, WHENet).
+// Reads the angles of a head: one number each (Open Model Zoo), three in one vector (FSA-Net), a
+// rotation matrix (6DRepNet), or bins whose expected value is the angle (Hopenet, WHENet).
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::array<const char*, 3> kAngles = {"yaw", "pitch", "roll"};
 
-// A number as an attribute: its text is the label.
+// Adds a number as an attribute, with its text as the label.
 void add_angle(size_t angle, double degrees, Results& results) {
   char text[32];
   const auto end = std::to_chars(text, text + sizeof text, degrees, std::chars_format::fixed, 1);
@@ -30,7 +30,8 @@ void add_angles(const std::array<double, 3>& degrees, Results& results) {
   for (size_t k = 0; k < degrees.size(); ++k) add_angle(k, degrees[k], results);
 }
 
-// The places of yaw, pitch and roll among outputs that their names tell apart, as "angle_y_fc".
+// Returns the indices of yaw, pitch and roll among outputs that names such as "angle_y_fc"
+// identify.
 std::optional<std::array<size_t, 3>> named_angles(const ModelFacts& facts) {
   std::array<std::optional<size_t>, 3> found;
   for (size_t i = 0; i < facts.outputs.size(); ++i)
@@ -42,7 +43,7 @@ std::optional<std::array<size_t, 3>> named_angles(const ModelFacts& facts) {
   return std::array<size_t, 3>{*found[0], *found[1], *found[2]};
 }
 
-// The expected bin of a softmax over logits.
+// Returns the expected bin of a softmax over logits.
 double expected_bin(const Floats& logits) {
   float top = -INFINITY;
   for (size_t i = 0; i < logits.size(); ++i) top = std::max(top, logits[i]);

@@ -1,5 +1,5 @@
-// One match function a head; each says whether the model's outputs fit it and how to decode them
-// then.
+// Declares one match function for each head. It tells whether the model's outputs fit the head, and
+// how to decode them then.
 #pragma once
 
 #include "engine/heads/decoder.h"

@@ -1,4 +1,4 @@
-// Classes in a tree.
+// Reads classes in a tree.
 #include "engine/heads/hierarchy.h"
 
 #include <json-glib/json-glib.h>
@@ -17,7 +17,7 @@ constexpr gint64 kMostLogits = 100000;
   throw Error{ErrorCode::bad_argument, "model_info hierarchical_config: " + what, place};
 }
 
-// A member of an object, or null.
+// Returns a member of an object, or null.
 JsonNode* member(JsonNode* of, const char* key) {
   if (of == nullptr || !JSON_NODE_HOLDS_OBJECT(of)) return nullptr;
   JsonObject* object = json_node_get_object(of);
@@ -61,7 +61,7 @@ ClassGroup group_of(const std::vector<std::string>& labels, size_t first, bool e
   return group;
 }
 
-// Softmax or sigmoid of a group's logits.
+// Applies softmax or sigmoid to a group's logits.
 std::vector<float> shares_of(const ClassGroup& group, const std::vector<float>& logits) {
   std::vector<float> p(
       logits.begin() + static_cast<std::ptrdiff_t>(group.first),
@@ -126,7 +126,8 @@ void classify_tree(const ClassTree& tree, const std::string& attribute,
       if (child == label) return &parent;
     return nullptr;
   };
-  // Classes that lack their parent go, then those that lack them; each round takes at least one.
+  // Removes classes that lack their parent, then those that lack the removed ones; each round
+  // removes at least one.
   for (bool all_there = false; !all_there;) {
     const std::vector<Classification> before = found;
     all_there = std::erase_if(found, [&](const Classification& answer) {

@@ -11,25 +11,24 @@
 namespace clinfer {
 
 struct ClassGroup {
-  size_t first = 0;  // logit
+  size_t first = 0;  // index of the first logit
   std::vector<std::string> labels;
-  std::vector<int> ids;   // of the labels
-  bool exclusive = true;  // softmax and the best one; else a sigmoid of each
+  std::vector<int> ids;   // indices of the labels
+  bool exclusive = true;  // true: softmax and the best one; false: a sigmoid for each
 };
 
 struct ClassTree {
   std::vector<ClassGroup> groups;
-  std::vector<std::pair<std::string, std::string>> parents;  // child, parent
-  size_t logits = 0;                                         // number of logits in all groups
+  std::vector<std::pair<std::string, std::string>> parents;  // pairs of child and parent
+  size_t logits = 0;                                         // number of logits of all groups
 };
 
-// model_info's hierarchical_config. nullopt where the model has none. Throws Error{bad_argument} on
-// one that cannot be.
+// Reads model_info's hierarchical_config. Returns nullopt if the model has none. Throws
+// Error{bad_argument} for an invalid one.
 std::optional<ClassTree> class_tree(const ModelFacts& facts);
 
-// The answers of the groups, best groups first as the model lists them; a class whose parent is not
-// an answer is left out. attribute: of the classes without a parent; others have their parent's
-// label.
+// Adds the answers of the groups in the model's order, without classes whose parent is not an
+// answer. `attribute`: for classes without a parent; others have their parent's label.
 void classify_tree(const ClassTree& tree, const std::string& attribute,
                    const std::vector<float>& logits, float threshold, Results& results);
 

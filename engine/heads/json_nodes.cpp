@@ -1,4 +1,4 @@
-// Access to parsed JSON.
+// Implements access to parsed JSON.
 #include "engine/heads/json_nodes.h"
 
 #include <json-glib/json-glib.h>

@@ -1,4 +1,5 @@
-// Access to parsed JSON that holds for any document: what is missing or of another type is empty.
+// Access to parsed JSON that works for any document: a missing value, or one of another type, is
+// empty.
 #pragma once
 
 #include <functional>
@@ -12,23 +13,23 @@ typedef struct _JsonArray JsonArray;
 
 namespace clinfer {
 
-// Null where it is no object, no array, or has no such member.
+// Return null if the node is no object or array, or has no such member.
 JsonObject* object_of(JsonNode* node);
 JsonArray* array_of(JsonNode* node);
 JsonNode* member(JsonObject* object, const char* key);
-// The object or array of a member.
+// Return the object or array of a member.
 JsonObject* object_in(JsonObject* object, const char* key);
 
-// Scalars as text: numbers as they are written, true and false; "" for all else.
+// Return scalars as text: numbers as they are written, true and false; "" for everything else.
 std::string text_of(JsonNode* node);
 std::string text_in(JsonObject* object, const char* key);
 bool is_true(JsonNode* node, bool otherwise);
 
-// The scalars of an array, or the one scalar.
+// Return the scalars of an array, or a single scalar.
 std::vector<std::string> texts_of(JsonNode* node);
 std::vector<double> numbers_of(JsonNode* node);
 
-// Calls use(key, value) for each member, in the document's order.
+// Call the function for each member, in the document's order, or for each object of an array.
 void each_member(JsonObject* object, const std::function<void(const std::string&, JsonNode*)>& use);
 void each_object(JsonNode* array, const std::function<void(JsonObject*)>& use);
 

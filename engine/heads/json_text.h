@@ -1,4 +1,4 @@
-// The one way in which readers of JSON parse a text, be it a file, metadata of a model or a property.
+// Parses JSON text, be it a file, metadata of a model or a property. All readers of JSON use this.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@ namespace clinfer {
 
 using JsonRoot = std::unique_ptr<_JsonNode, void (*)(_JsonNode*)>;
 
-// Never null. Throws Error{bad_argument} with the reason, which does not name the file, for what is no JSON or
-// goes beyond JsonLimits.
+// Never returns null. Throws Error{bad_argument} with the reason, which does not name the file, for
+// text that is no JSON or exceeds JsonLimits.
 JsonRoot parse_json(const std::string& text);
 
 }  // namespace clinfer

@@ -1,5 +1,5 @@
-// Key points of one person: heat maps (HRNet, ViTPose, SimpleBaseline), an axis each (SimCC as
-// RTMPose has it), and coordinates (MoveNet).
+// Reads key points of one person: heat maps (HRNet, ViTPose, SimpleBaseline), one axis each (SimCC
+// as in RTMPose), and coordinates (MoveNet).
 #include <algorithm>
 #include <cmath>
 
@@ -35,11 +35,12 @@ float mean_confidence(const std::vector<KeyPoint>& points) {
 
 namespace {
 
-// Heat maps and bins are trained towards 1 at a point; what they reach beyond is as sure.
+// Returns the confidence of a peak. Heat maps and bins are trained towards 1 at a point; higher
+// values are no more certain.
 float peak_confidence(float peak) { return std::clamp(peak, 0.0f, 1.0f); }
 
-// The highest cell of one map, a quarter of a cell towards its higher neighbour, as these networks
-// are trained: cell i stands for pixel i * stride.
+// Returns the highest cell of one map, shifted by a quarter of a cell towards its higher neighbour,
+// as these networks are trained: cell i stands for pixel i * stride.
 KeyPoint peak_of(const Floats& values, const MapLayout& layout, size_t c, float x_step,
                  float y_step) {
   size_t best = 0;
@@ -65,12 +66,13 @@ KeyPoint peak_of(const Floats& values, const MapLayout& layout, size_t c, float 
 
 namespace {
 
-// PoseNet: heat maps of 17 points, as logits or squashed by the graph, and where in pixels a point lies from its cell (17 of
-// y, then 17 of x). Displacements between points, which tell persons apart, are not read.
+// PoseNet: heat maps of 17 points, as logits or squashed by the graph, and offsets in pixels of a
+// point from its cell (17 for y, then 17 for x). Displacements between points, which distinguish
+// persons, are not read.
 struct PoseNet {
   ModelFacts facts;
   MapLayout heats, offsets;
-  bool squashed_op = false;  // the operation that makes the heat maps says so
+  bool squashed_op = false;  // true if the operation that makes the heat maps says so
   Decided squashed;          // first: the graph has squashed them
 
   void operator()(std::span<const Tensor> outputs, const DecodeSettings& settings,
@@ -81,7 +83,7 @@ struct PoseNet {
       return cells > 1 ? static_cast<float>(size - 1) / static_cast<float>(cells - 1) : 0.0f;
     };
     const float x_step = step(facts.width, heats.columns), y_step = step(facts.height, heats.rows);
-    // Logits of most cells are far below 0.
+    // Most cells of logits are far below 0.
     bool negative = false;
     for (size_t i = 0; i < heat.size() && !negative; ++i) negative = heat[i] < -0.01f;
     const bool probabilities =
@@ -178,7 +180,7 @@ Match match_simcc(const ModelFacts& facts) {
   if (facts.outputs.size() != 2) return {Fit::no, needs, {}};
   const auto x = table_of(facts.outputs[0]), y = table_of(facts.outputs[1]);
   if (!x || !y || x->rows != y->rows || x->rows < 2 || x->rows > 1024) return {Fit::no, needs, {}};
-  // x first unless names or sizes say otherwise.
+  // Takes x first unless names or sizes say otherwise.
   const auto bins = [](const Table& table, int size) {
     return size > 0 && table.columns >= static_cast<size_t>(size) &&
            table.columns % static_cast<size_t>(size) == 0;
@@ -232,7 +234,7 @@ Match match_movenet(const ModelFacts& facts) {
   const Shape shape = squeeze_front(facts.outputs[0].shape);
   const bool single = shape == Shape{kPoints, 3};
   const bool several = shape.size() == 2 && shape[1] == kRowWithBox && shape[0] <= 20;
-  // [1,56,6]: axes that a converter has swapped, or rows of boxes.
+  // [1,56,6] has axes that a converter has swapped, or rows of boxes.
   const bool turned = shape.size() == 2 && shape[0] == kRowWithBox && shape[1] <= 20;
   if (!single && !several && !turned) return {Fit::no, needs, {}};
   const size_t persons = single ? 1 : static_cast<size_t>(shape[turned ? 1 : 0]);

@@ -1,12 +1,12 @@
-// Shared by the heads that find points of one thing that fills the picture.
+// Code shared by the heads that find points of one object that fills the picture.
 #pragma once
 
 #include "engine/heads/common.h"
 
 namespace clinfer {
 
-// One thing that fills the picture: the box is the network's whole input. Left out below the
-// threshold.
+// Adds the one object that fills the picture, with the network's whole input as its box, unless it
+// is below the threshold.
 void add_whole(const ModelFacts& facts, Detection detection, const DecodeSettings& settings,
                Results& results);
 

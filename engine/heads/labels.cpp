@@ -1,4 +1,4 @@
-// Names of classes: from a property, a file, or the model.
+// Reads names of classes from a property, a file, or the model.
 #include "engine/heads/labels.h"
 
 #include <json-glib/json-glib.h>
@@ -31,8 +31,8 @@ std::string trimmed(const std::string& text) {
   return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
 }
 
-// Returns whether the text is UTF-8 as RFC 3629 has it: no overlong forms, no surrogates, nothing
-// above U+10FFFF, no zero byte.
+// Returns whether the text is UTF-8 according to RFC 3629: no overlong forms, no surrogates,
+// nothing above U+10FFFF, no zero byte.
 bool is_utf8(const std::string& text) {
   for (size_t i = 0; i < text.size();) {
     const unsigned lead = static_cast<unsigned char>(text[i]);
@@ -57,7 +57,7 @@ bool is_utf8(const std::string& text) {
   return true;
 }
 
-// Members under which lists of names are found.
+// Members that may hold lists of names.
 constexpr const char* kKeys[] = {"names",       "labels",   "label_list",  "classes",
                                  "class_names", "id2label", "label_names", "categories",
                                  "label_map",   "label2id"};
@@ -72,7 +72,7 @@ std::optional<size_t> number_of(const std::string& text) {
   return value;
 }
 
-// Adds the name if `number` is a number; returns whether it is.
+// Adds the name if `number` is a number, and returns whether it is.
 bool add_numbered(const std::string& number, const std::string& name,
                   std::vector<std::string>& labels) {
   const auto index = number_of(number);
@@ -95,7 +95,7 @@ bool closes(const std::string& text) {
   return last != std::string::npos && (text[last] == '}' || text[last] == ']') && last > 2;
 }
 
-// item { id: 1 name: 'person' display_name: "Person" } ...
+// Recognises item { id: 1 name: 'person' display_name: "Person" } ...
 bool is_label_map(const std::string& text) {
   const size_t at = text.find_first_not_of(" \t\r\n");
   if (at == std::string::npos || text.compare(at, 4, "item") != 0) return false;
@@ -131,7 +131,7 @@ std::vector<std::string> labels_of_label_map(const std::string& text) {
   return labels;
 }
 
-// "0  person", "1: car", "2,bus": number and name of a line; nullopt where it is none.
+// Splits "0  person", "1: car", "2,bus" into number and name; returns nullopt for other lines.
 std::optional<std::pair<size_t, std::string>> numbered(const std::string& line) {
   const size_t digits = line.find_first_not_of("0123456789");
   if (digits == 0 || digits == std::string::npos) return std::nullopt;
@@ -146,7 +146,7 @@ std::optional<std::pair<size_t, std::string>> numbered(const std::string& line) 
   return std::pair{*number, line.substr(at)};
 }
 
-// The names of lines that all begin with a number that no other has; none where some do not.
+// Returns the names of lines if all of them begin with different numbers; else none.
 std::vector<std::string> labels_of_numbered(const std::vector<std::string>& lines) {
   std::vector<std::string> labels;
   std::set<size_t> numbers;
@@ -156,7 +156,7 @@ std::vector<std::string> labels_of_numbered(const std::vector<std::string>& line
     if (!found || !numbers.insert(found->first).second) return {};
     add_numbered(std::to_string(found->first), found->second, labels);
   }
-  // Names may begin with numbers ("2 wheels"): those of a list start at 0 or 1.
+  // Names may begin with numbers ("2 wheels"), so a list must start at 0 or 1.
   if (numbers.empty() || *numbers.begin() > 1) return {};
   return labels;
 }

@@ -1,4 +1,4 @@
-// Points of one face, hand or body that fills the picture: vectors of coordinates.
+// Reads points of one face, hand or body that fills the picture: vectors of coordinates.
 #include <algorithm>
 #include <cmath>
 
@@ -11,12 +11,12 @@
 namespace clinfer {
 namespace {
 
-// Networks whose vectors are of a size that no others have. Coordinates in network pixels.
+// Networks whose vectors have sizes that no others have. Coordinates are in network pixels.
 struct MeshKind {
   size_t elements, points, stride;
   Skeleton skeleton;
   Family family;
-  bool squashed = false;  // the score beside is a probability
+  bool squashed = false;  // true if the score beside it is a probability
   const char* of = "face";
   size_t more = 0;  // points of another output that follow these
 };
@@ -32,8 +32,8 @@ constexpr MeshKind kMeshes[] = {
 
 float presence(float value, bool squashed) { return squashed ? value : sigmoid(value); }
 
-// The number beside the points that says whether they are there: by its name, else the first. Hands
-// have a second one, which says which hand it is.
+// Returns the number that tells whether the points are there: by its name, or else the first. Hands
+// have a second one, which tells left from right.
 std::optional<size_t> score_output(const ModelFacts& facts, size_t points) {
   std::optional<size_t> first;
   for (size_t i = 0; i < facts.outputs.size(); ++i) {
@@ -52,12 +52,12 @@ Match mesh(const ModelFacts& facts, size_t output, const MeshKind& kind) {
   match.reason = std::to_string(kind.points) + " points of " + match.picture->family;
   match.class_names = {kind.of};
   const auto score = score_output(facts, output);
-  std::optional<size_t> more;  // the iris, beside the contour of the eye
+  std::optional<size_t> more;  // the iris, in addition to the contour of the eye
   for (size_t i = 0; i < facts.outputs.size(); ++i)
     if (kind.more != 0 && vector_size(facts.outputs[i].shape) == kind.more * kind.stride) more = i;
   if (more)
     match.reason += " and " + std::to_string(kind.more) + " of " + facts.outputs[*more].name;
-  // FaceMesh gives a logit, unless the graph goes on to a sigmoid; others end in one.
+  // FaceMesh gives a logit, unless the graph goes on to a sigmoid; others end in a sigmoid.
   const bool squashed = score && facts.outputs[*score].op == "Sigmoid";
   match.decode = [facts, output, kind, score, squashed, more](std::span<const Tensor> outputs,
                                                               const DecodeSettings& settings,
@@ -90,7 +90,8 @@ Match mesh(const ModelFacts& facts, size_t output, const MeshKind& kind) {
   return match;
 }
 
-// A vector with as many elements as another output has rows, or as there are labels, is no mesh.
+// Returns whether a vector may be a mesh: it is none if another output has as many rows, or if
+// there are as many labels, as it has elements.
 bool may_be_mesh(const ModelFacts& facts, size_t output) {
   const size_t elements = vector_size(facts.outputs[output].shape);
   return facts.labels.size() != elements &&
@@ -109,7 +110,7 @@ Match match_landmarks(const ModelFacts& facts) {
     for (const MeshKind& kind : kMeshes)
       if (elements == kind.elements && is_float_output(facts.outputs[i]) && may_be_mesh(facts, i)) {
         Match match = mesh(facts, i, kind);
-        // MediaPipe's networks give a score besides; a short vector alone may be classes.
+        // MediaPipe's networks also give a score; a short vector alone may be classes.
         const bool named = is_called(facts, facts.outputs[i],
                                      {"landmark", "landmarks", "mesh", "hand", "pose", "iris"});
         if (facts.outputs.size() == 1 && elements < 1000 && !named) {
@@ -119,7 +120,7 @@ Match match_landmarks(const ModelFacts& facts) {
         return match;
       }
   }
-  // x, y of points as shares of the picture.
+  // Reads x, y of points as shares of the picture.
   const std::string needs = "needs a vector of coordinates (x, y of each point)";
   std::optional<size_t> found;
   for (size_t i = 0; i < facts.outputs.size(); ++i) {

@@ -1,8 +1,8 @@
-// Lanes of a road. Ultra-Fast-Lane-Detection has, for each of some rows and lanes, scores of places
-// across the picture, the last of which means that the lane does not cross the row (Z. Qin and others,
-// "Ultra Fast Structure-aware Deep Lane Detection", 2020). LSTR has the coefficients of curves (R. Liu and
-// others, "End-to-end Lane Shape Prediction with Transformers", 2021). A lane is an object whose points
-// are its line.
+// Reads lanes of a road. Ultra-Fast-Lane-Detection has, for some rows and each lane, scores of
+// places across the picture, the last of which means that the lane does not cross the row (Z. Qin
+// and others, "Ultra Fast Structure-aware Deep Lane Detection", 2020). LSTR has coefficients of
+// curves (R. Liu and others, "End-to-end Lane Shape Prediction with Transformers", 2021). A lane is
+// an object whose points are its line.
 #include <algorithm>
 
 #include "engine/heads/common.h"
@@ -12,7 +12,7 @@
 namespace clinfer {
 namespace {
 
-// Rows in pixels of 288, from the top.
+// Rows are in pixels of 288, from the top.
 struct LaneForm {
   int64_t places, rows;
   float first, step;
@@ -48,7 +48,7 @@ struct LaneHead {
           sum += share;
           weighted += share * static_cast<double>(place);
         }
-        // The places are spread from the first to the last column and count from 1; a point is the last
+        // Places are spread from the first to the last column and count from 1; a point is the last
         // pixel before its place, as the authors draw it.
         const double step = (static_cast<double>(width) - 1) / static_cast<double>(places - 1);
         const auto x = static_cast<float>((weighted / sum + 1) * step - 1);
@@ -76,7 +76,7 @@ struct LaneHead {
 struct CurveHead {
   static constexpr size_t kNumbers = 8, kPoints = 50;
   ModelFacts facts;
-  size_t logits = 0, curves = 0, queries = 0;  // outputs; how many lanes there may be
+  size_t logits = 0, curves = 0, queries = 0;  // indices of outputs; number of lanes at most
 
   void operator()(std::span<const Tensor> outputs, const DecodeSettings& settings,
                   Results& results) const {
@@ -113,7 +113,8 @@ struct CurveHead {
   }
 };
 
-// LSTR's outputs by their names; its exports also give those of the decoder's first layers and weights.
+// Finds LSTR's outputs by their names; its exports also have those of the decoder's first layers
+// and weights.
 Match match_curves(const ModelFacts& facts) {
   std::optional<size_t> logits, curves;
   for (size_t i = 0; i < facts.outputs.size(); ++i) {

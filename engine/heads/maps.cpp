@@ -1,6 +1,6 @@
-// Maps of the whole picture: classes of pixels, saliency and mattes, depth, anomalies. The four
-// look alike where a pixel has one number; names decide then, else the reading is a guess and said
-// to be.
+// Reads maps of the whole picture: classes of pixels, saliency and mattes, depth, anomalies. All
+// four look alike if a pixel has one number; names decide then, or else the reading is a guess,
+// with a warning.
 #include "engine/heads/maps.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ bool covers(const ModelFacts& facts, int64_t rows, int64_t columns) {
   if (rows < 2 || columns < 2 || rows > 4 * int64_t{facts.height} ||
       columns > 4 * int64_t{facts.width})
     return false;
-  // One cell more or less, as strides round.
+  // Tolerates one cell more or less, due to rounding of strides.
   return std::llabs(rows * facts.width - columns * facts.height) <=
          std::max(facts.width, facts.height);
 }
@@ -35,8 +35,8 @@ PictureMap empty_map(const ModelFacts& facts, const MapLayout& layout, MapKind k
   return map;
 }
 
-// The class with the largest number at each cell, or one behind the last where that is below `least`. NaN is
-// never the largest.
+// Finds the class with the largest value at each cell, or one number behind the last class if that
+// value is below `least`. NaN is never the largest.
 void largest_channels(const Floats& values, const MapLayout& layout, float least,
                       std::vector<uint16_t>& to) {
   const auto nothing = static_cast<uint16_t>(layout.channels);
@@ -65,7 +65,7 @@ void largest_channels(const Floats& values, const MapLayout& layout, float least
     if (most[cell] < least) to[cell] = nothing;
 }
 
-// Class numbers as they are; false where one is none.
+// Copies class numbers. Returns false if one of them is none.
 bool class_numbers(const Tensor& tensor, std::vector<uint16_t>& to) {
   Floats values(tensor);
   const float* v = values.data();
@@ -77,7 +77,8 @@ bool class_numbers(const Tensor& tensor, std::vector<uint16_t>& to) {
   return true;
 }
 
-// The finest map with this number of channels among the outputs; the first of equally fine ones.
+// Returns the finest map with this number of channels among the outputs; the first of equally fine
+// ones.
 template <typename Takes>
 std::optional<MapLayout> finest_map(const ModelFacts& facts, Takes takes) {
   std::optional<MapLayout> best;
@@ -95,13 +96,13 @@ bool is_model_type(const ModelFacts& facts, std::initializer_list<const char*> w
                      [&](const char* word) { return text.find(word) != std::string::npos; });
 }
 
-// A map of one float a cell.
+// Returns whether a map has one float in each cell.
 bool is_plain(const MapLayout& layout, const OutputFacts& output) {
   return layout.channels == 1 && is_float_output(output);
 }
 
-// Whether every other output is a map as well, of as many classes (an auxiliary head) or of one
-// number; feature maps of several channels belong to other heads.
+// Returns whether every other output is a map as well, of as many classes (an auxiliary head) or of
+// one number; feature maps of several channels belong to other heads.
 bool others_agree(const ModelFacts& facts, const MapLayout& layout) {
   for (size_t i = 0; i < facts.outputs.size(); ++i) {
     const auto other = map_layout(facts, i);
@@ -115,7 +116,7 @@ struct PlainKind {
   std::initializer_list<const char*> words;
 };
 
-// The kind of a map of one float a cell, by its names; nullopt: they do not say.
+// Returns the kind of a map of one float in each cell, by its names; nullopt if they do not tell.
 std::optional<MapKind> named_kind(const ModelFacts& facts, const OutputFacts& output) {
   static const PlainKind kKinds[] = {
       {MapKind::depth, {"depth", "disp", "disparity", "midas", "dpt", "monodepth", "zoedepth"}},
@@ -146,14 +147,14 @@ void decode_plain(const ModelFacts& facts, const MapLayout& layout, MapKind kind
     odd += !std::isfinite(value) || (shares && (value < -0.01f || value > 1.01f));
     if (!std::isfinite(value)) value = 0;
   }
-  // A few pixels are noise; most are another head.
+  // A few wrong pixels are noise; many mean another head.
   if (odd * 10 > map.values.size())
     results.contradiction = std::to_string(odd) + " of " + std::to_string(map.values.size()) +
                             " values of a map are not from 0 to 1";
   results.maps.push_back(std::move(map));
 }
 
-// Words of names that speak for text detection, whose probability maps look like saliency.
+// Returns whether names suggest text detection, whose probability maps look like saliency.
 bool is_called_text(const ModelFacts& facts, const OutputFacts& output) {
   return is_called(facts, output, {"ocr", "ppocr", "text", "dbnet", "db", "det"});
 }
@@ -232,7 +233,7 @@ Match match_segmentation(const ModelFacts& facts) {
     return layout.channels >= 2 && layout.channels <= kMostClasses && is_float_output(output);
   });
   const bool stated = is_model_type(facts, {"segmentation"}) && !is_model_type(facts, {"instance"});
-  // An ArgMax that was converted back to floats.
+  // Considers an ArgMax that was converted back to floats.
   const auto floats = stated ? finest_map(facts, is_plain) : std::nullopt;
   const auto layout = scores ? scores : numbers ? numbers : floats;
   if (!layout)
@@ -247,12 +248,12 @@ Match match_segmentation(const ModelFacts& facts) {
       " for each of " + std::to_string(layout->columns) + "x" + std::to_string(layout->rows) +
       " cells";
   const bool whole = layout->rows * 2 > static_cast<size_t>(facts.height);
-  // No picture is made of values that were just enlarged.
+  // Outputs that were just enlarged are not pictures.
   const bool picture = scores && (layout->channels == 3 || layout->channels == 1) &&
                        layout->rows >= static_cast<size_t>(facts.height) &&
                        attribute_of(output, "enlarged", 0) == 0;
   const bool labelled = scores && facts.own_labels && facts.labels.size() == layout->channels;
-  // A file's name says what all outputs together are: of "yolov5-seg" only one is a map.
+  // A file's name describes all outputs together: of "yolov5-seg" only one is a map.
   const bool named = has_word(output, {"seg", "segm", "segmentation", "parsing"}) ||
                      (is_called(facts, output, {"seg", "segm", "segmentation", "parsing"}) &&
                       others_agree(facts, *layout));
@@ -272,7 +273,8 @@ Match match_segmentation(const ModelFacts& facts) {
     match.reason += picture ? "; three numbers for each pixel are a picture, too, of which "
                               "clinferfilter makes video"
                             : "; names or other outputs speak of something else";
-  // A sigmoid for each class alone says where it is, so that there may be none; else one of them is.
+  // A sigmoid squashes each class by itself, so that there may be none at a cell; otherwise one
+  // class is right.
   const bool alone = scores && output.op == "Sigmoid";
   if (alone) match.reason += ", each by itself";
   match.decode = [facts, layout = *layout, by_score = scores.has_value(), alone](
@@ -307,10 +309,10 @@ Match match_depth(const ModelFacts& facts) {
 
 namespace {
 
-// The verdict of anomalib on the whole picture, from its release 1 on: a score that it has normalised so that
-// 0.5 is the boundary, and on which side of it the picture is.
+// anomalib's verdict on the whole picture, from its release 1 on: a score that is normalised so
+// that 0.5 is the boundary, and the side of it on which the picture is.
 struct PictureVerdict {
-  std::optional<size_t> score, label;  // outputs
+  std::optional<size_t> score, label;  // indices of outputs
   std::string attribute;
   std::vector<std::string> names;  // of the two sides
 

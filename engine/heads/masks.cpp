@@ -1,4 +1,4 @@
-// Masks of objects: prototypes times coefficients, and grids that come ready.
+// Makes masks of objects: from prototypes times coefficients, and from finished grids.
 #include "engine/heads/masks.h"
 
 #include <algorithm>
@@ -7,7 +7,7 @@ namespace clinfer {
 namespace {
 
 // The cells from..to (exclusive) of a grid of `cells` over `size` pixels that a side of a box
-// needs, with one more on either side to interpolate with. Empty for a box beside the grid.
+// needs, with one more on either side for interpolation. Empty for a box outside of the grid.
 struct Span {
   size_t from = 0, to = 0;
 };
@@ -19,7 +19,7 @@ Span cells_of(float low, float high, size_t cells, int size) {
   return {static_cast<size_t>(from), static_cast<size_t>(std::max(from, to))};
 }
 
-// An empty grid over cells x, y of `columns` x `rows` that cover width x height pixels.
+// Makes an empty grid over cells x, y of `columns` x `rows` that cover width x height pixels.
 std::shared_ptr<ObjectMask> grid_over(Span x, Span y, size_t columns, size_t rows, int width,
                                       int height) {
   auto mask = std::make_shared<ObjectMask>();
@@ -41,7 +41,7 @@ std::optional<Prototypes> find_prototypes(const ModelFacts& facts) {
   const auto has_step = [&](int64_t step, int64_t rows, int64_t columns) {
     return rows == (facts.height + step - 1) / step && columns == (facts.width + step - 1) / step;
   };
-  // A quarter of the input's side is the rule; other sizes are mostly feature maps.
+  // Prefers a quarter of the input's side, which is the rule; other sizes are mostly feature maps.
   const auto is_scale = [&](int64_t rows, int64_t columns, int64_t channels) {
     if (channels < 8 || channels > 256) return false;
     return has_step(4, rows, columns) ||
@@ -54,7 +54,8 @@ std::optional<Prototypes> find_prototypes(const ModelFacts& facts) {
     const bool first = is_scale(s[2], s[3], s[1]), last = is_scale(s[1], s[2], s[3]);
     if (!first && !last) continue;
     if (found) {
-      if (facts.outputs[found->output].shape != s) return std::nullopt;  // which of them?
+      // It is not clear which one it is.
+      if (facts.outputs[found->output].shape != s) return std::nullopt;
       continue;
     }
     const auto size = [&](size_t d) { return static_cast<size_t>(s[d]); };
@@ -99,7 +100,7 @@ std::optional<MaskGrids> find_mask_grids(const ModelFacts& facts, size_t count) 
     if (!is_float_output(output) && output.type != ElementType::u8) continue;
     Shape s = output.shape;
     if (s.size() == 4 && s[0] == 1 && s[1] > 1 && static_cast<size_t>(s[1]) == count) {
-      // Feature maps have such shapes, too: the name must not speak against it.
+      // Feature maps have such shapes, too, so the name must not contradict.
       if (!name_has(output, {"mask"}) && !number_of(output.name)) continue;
       s.erase(s.begin());
     } else if (s.size() > 4 && s[0] == 1 && static_cast<size_t>(s[1]) == count) {

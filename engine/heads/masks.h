@@ -1,4 +1,4 @@
-// Masks of objects: prototypes times coefficients, and grids that come ready.
+// Masks of objects: from prototypes times coefficients, and from finished grids.
 #pragma once
 
 #include <memory>
@@ -15,26 +15,27 @@ struct Prototypes {
   size_t elements() const { return channels * rows * columns; }
 };
 
-// The one output that looks like prototypes: a picture of a quarter of the input (or an eighth, or
-// a half), up to 256 channels.
+// Returns the only output that looks like prototypes: a picture with a quarter of the input's size
+// (or an eighth, or a half), and up to 256 channels.
 std::optional<Prototypes> find_prototypes(const ModelFacts& facts);
 
-// The mask of the object in `box`: logits on the part of the grid that the box needs.
+// Returns the mask of the object in `box`: logits on the part of the grid that the box needs.
 std::shared_ptr<const ObjectMask> prototype_mask(const Prototypes& prototypes, const Floats& values,
                                                  const float* coefficients, const Detection& box,
                                                  int width, int height);
 
-// An output of a grid for each row: [N,h,w], [N,1,h,w], [1,N,h,w] or [1,N,1,h,w] with h, w of 8 or more (less
-// are points).
+// An output with a grid for each row: [N,h,w], [N,1,h,w], [1,N,h,w] or [1,N,1,h,w] with h, w of at
+// least 8 (smaller ones are points).
 struct MaskGrids {
   size_t output = 0, count = 0, rows = 0, columns = 0;
-  // True where it is as large as the input, whose places it covers; else it covers the object's
+  // True if it is as large as the input, which it then covers; otherwise it covers the object's
   // box.
   bool whole_picture = false;
 };
 std::optional<MaskGrids> find_mask_grids(const ModelFacts& facts, size_t count);
 
-// Values of the grid of row `row`. logits: an object is where they are above 0, else above 0.5.
+// Returns the values of the grid of row `row`. With `logits`, values above 0 belong to the object,
+// else those above 0.5.
 std::shared_ptr<const ObjectMask> grid_mask(const MaskGrids& grids, const Floats& values,
                                             size_t row, bool logits, const Detection& box,
                                             int width, int height);

@@ -1,6 +1,6 @@
-// MTCNN's three networks, each a file of its own: P-Net finds faces of about 12 pixels in a picture of any
-// size, R-Net and O-Net say of a region whether it is a face, how its box is to move, and where five points
-// are.
+// Reads MTCNN's three networks, each a file of its own. P-Net finds faces of about 12 pixels in a
+// picture of any size. R-Net and O-Net tell whether a region is a face, how its box is to move, and
+// where five points are.
 #include <algorithm>
 
 #include "engine/heads/conventions.h"
@@ -10,9 +10,10 @@
 namespace clinfer {
 namespace {
 
-// The authors' Caffe networks count columns first, and so do those of TensorFlow and Keras that have their
-// weights: such a network gets the picture with rows and columns exchanged, and gives x and y of the
-// picture. PyTorch's ports, and Keras' that keep Caffe's names of layers, exchange the weights instead.
+// Returns whether a network counts columns first: it gets the picture with rows and columns
+// exchanged, and gives x and y of the picture. So do the authors' Caffe networks, and those of
+// TensorFlow and Keras that have their weights. PyTorch's ports, and Keras' that keep Caffe's names
+// of layers, exchange the weights instead.
 bool takes_columns_first(const ModelFacts& facts) {
   const bool names_of_caffe =
       std::any_of(facts.outputs.begin(), facts.outputs.end(), [](const OutputFacts& output) {
@@ -22,7 +23,7 @@ bool takes_columns_first(const ModelFacts& facts) {
   return names_of_caffe != facts.channels_last;
 }
 
-// A point of the picture, in the network's pixels.
+// Returns a point of the picture in the network's pixels.
 Point placed(float x, float y, bool columns_first) {
   return columns_first ? Point{y, x} : Point{x, y};
 }
@@ -43,14 +44,14 @@ void settle_picture(const ModelFacts& facts, Family family, Match& match) {
       "says it");
 }
 
-// A cell of P-Net looks at a square of kCell pixels; cells are kStep apart.
+// Sizes of P-Net's cells: a cell looks at a square of kCell pixels; cells are kStep apart.
 constexpr int kCell = 12, kStep = 2;
 
 int64_t cells_of(int side) {
   return (side - 2 + kStep - 1) / kStep - 4;  // a window of 3, a pooling, two windows of 3
 }
 
-// [1,C,h,w] or [1,h,w,C] of P-Net's cells.
+// Returns P-Net's cells, [1,C,h,w] or [1,h,w,C].
 std::optional<Map> proposals(const ModelFacts& facts, size_t output, int64_t channels) {
   const Shape& s = facts.outputs[output].shape;
   const int64_t rows = cells_of(facts.height), columns = cells_of(facts.width);

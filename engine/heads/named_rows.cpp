@@ -1,5 +1,5 @@
-// Rows of objects whose columns the output's name lists, as PINTO's model zoo exports detectors with
-// their suppression: "batchno_classid_score_x1y1x2y2".
+// Reads rows of objects whose columns the output's name lists, as PINTO's model zoo exports
+// detectors with their suppression: "batchno_classid_score_x1y1x2y2".
 #include <algorithm>
 
 #include "engine/heads/common.h"
@@ -13,10 +13,10 @@ namespace {
 struct Columns {
   std::optional<size_t> image, label, score, box, points;
   bool centers = false, y_first = false;
-  size_t point_count = 0, count = 0;  // of columns
+  size_t point_count = 0, count = 0;  // numbers of columns
 };
 
-// The columns that a name lists, of `count`; nullopt where it lists others.
+// Returns the columns that a name lists, if there are `count`; else nullopt.
 std::optional<Columns> columns_of(const std::string& name, size_t count) {
   Columns columns;
   const std::string text = lower(name);
@@ -76,7 +76,7 @@ struct NamedRows {
     std::vector<float> buffer;
     for (size_t i = 0; i < rows; ++i) {
       const float* row = values.run(i * width, width, buffer);
-      // Of another image, or none.
+      // Skips rows of another image, or of none.
       if (columns.image && !(row[*columns.image] >= 0 && row[*columns.image] < 1)) continue;
       const float score = row[*columns.score];
       candidates.expect_probability(score);
@@ -117,7 +117,7 @@ Match match_named_rows(const ModelFacts& facts) {
   match.fit = Fit::certain;
   match.reason = "rows of " + facts.outputs[0].name;
   match.decode = NamedRows{facts, 0, *columns, {}};
-  // The rows are a converter's; the file's name may still say whose the network is.
+  // The rows are a converter's; the file's name may still tell the network.
   const std::string name = lower(facts.name);
   match.picture = picture_of(name.find("yolox") != std::string::npos  ? Family::yolox
                              : name.find("yolo") != std::string::npos ? Family::yolo

@@ -1,4 +1,4 @@
-// From the model, its rt_info and the options to its use.
+// Settles how a model is used, from its rt_info and the options.
 #include "engine/heads/network.h"
 
 #include <algorithm>
@@ -25,15 +25,15 @@ std::string describe_inputs(const Model& model) {
   return text;
 }
 
-// The value of a further input, by its name and size: the picture size for detectors, so that boxes
-// come out in pixels of the network's input; sequence marks for recognisers.
+// Returns the value of a further input, by its name and size: the picture size for detectors, so
+// that boxes are in pixels of the network's input; sequence marks for recognisers.
 Tensor constant_input(const Port& port, const ImageShape& image, const Model& model) {
   const int64_t n = count(port.shape);
   const std::string name = lower(port.name);
   auto has = [&](const char* word) { return name.find(word) != std::string::npos; };
   const float height = static_cast<float>(image.height), width = static_cast<float>(image.width);
   std::vector<float> values;
-  if (has("orig") && has("size") && n == 2) {  // RT-DETR and its kin: width first
+  if (has("orig") && has("size") && n == 2) {  // RT-DETR and similar networks: width first
     values = {width, height};
   } else if (has("info") && (n == 3 || n == 6)) {
     values.assign(static_cast<size_t>(n), 1.0f);
@@ -42,8 +42,8 @@ Tensor constant_input(const Port& port, const ImageShape& image, const Model& mo
   } else if ((has("shape") || has("size")) && n == 2) {
     values = {height, width};
   } else if (has("mask") && n >= 1 && n <= 1 << 24) {
-    // All of the picture counts: transformers' pixel_mask [N,H,W] is 1 there, the padding of a mask
-    // that is a picture itself (LSTR's) is 0.
+    // All of the picture is valid: transformers' pixel_mask [N,H,W] is 1 there; a mask that is a
+    // picture itself (LSTR's) has 0 there and marks padding.
     values.assign(static_cast<size_t>(n), port.shape.size() == 4 ? 0.0f : 1.0f);
   } else if (has("scale") && n == 2) {
     values = {1, 1};
@@ -57,8 +57,8 @@ Tensor constant_input(const Port& port, const ImageShape& image, const Model& mo
   return Tensor::of<float>(ElementType::f32, port.shape, values);
 }
 
-// Leaves the one input with colours among `images`, where the others are masks of one channel by their
-// names.
+// Leaves only the input with colours in `images`, if the names of the others, with one channel, say
+// that they are masks.
 void drop_masks(const Model& model, std::vector<size_t>& images) {
   std::vector<size_t> colours;
   for (const size_t i : images) {
@@ -70,7 +70,7 @@ void drop_masks(const Model& model, std::vector<size_t>& images) {
   if (colours.size() == 1) images = colours;
 }
 
-// The part of rt_info below model_info.
+// Returns the part of rt_info below model_info.
 std::map<std::string, std::string> model_info_of(const Model& model) {
   const std::string prefix = "model_info/";
   std::map<std::string, std::string> found;
@@ -79,7 +79,7 @@ std::map<std::string, std::string> model_info_of(const Model& model) {
   return found;
 }
 
-// Converters number their layers ("485", "Add_485"); a tensor name says more then.
+// Prefers a tensor name if the converter has numbered its layers ("485", "Add_485").
 void prefer_words(OutputFacts& output) {
   const auto is_number = [&](const std::string& name) {
     const std::string numbered = output.op + "_";
@@ -94,7 +94,7 @@ void prefer_words(OutputFacts& output) {
   }
 }
 
-// A number between 0 and 1, or `otherwise`.
+// Returns a number between 0 and 1, or `otherwise`.
 float share_of(const StatedFacts& facts, const char* key, float otherwise,
                std::vector<Fact>& origins) {
   const auto found = facts.info.find(key);
@@ -105,7 +105,7 @@ float share_of(const StatedFacts& facts, const char* key, float otherwise,
   return value[0];
 }
 
-// model-proc before the model before the files beside it.
+// Joins facts: model-proc precedes the model, which precedes the files beside it.
 StatedFacts stated_facts(const Model& model, const BesideFacts& proc, const BesideFacts& framework,
                          const BesideFacts& beside) {
   StatedFacts facts;
@@ -123,7 +123,7 @@ struct Labels {
   std::vector<std::string> names;
   std::string source;
   bool own = true;
-  bool numbered = false;  // by the file itself
+  bool numbered = false;  // true if the file itself numbers the names
 };
 Labels settle_labels(const ModelOptions& options, const BesideFacts& proc, const Model& model,
                      const BesideFacts& framework, const BesideFacts& beside) {
@@ -143,9 +143,9 @@ Labels settle_labels(const ModelOptions& options, const BesideFacts& proc, const
           beside.info.count("labels_numbered") != 0};
 }
 
-// Whether a dictionary in an ONNX file's metadata is of other than its outputs: those of PP-OCR's
-// tables and formulas hold one, too. Recognisers have a class for each character, and the blank and the
-// space; or give the characters' numbers.
+// Returns whether a dictionary in an ONNX file's metadata does not belong to its outputs: PP-OCR's
+// models for tables and formulas hold one, too. Recognisers have a class for each character, the
+// blank and the space; or give the characters' numbers.
 bool has_foreign_dictionary(const Model& model, const ModelFacts& facts) {
   if (model.rt_info().count("metadata_props/character") == 0 ||
       facts.model_info.count("model_type") == 0 ||
@@ -159,9 +159,9 @@ bool has_foreign_dictionary(const Model& model, const ModelFacts& facts) {
   });
 }
 
-// The dictionary of a network that gives scores of characters in steps, where no labels are known: the one
-// file beside it that is called so and has as many lines as there are classes, with or without the blank
-// and the space that decoders add.
+// Finds the dictionary of a network that gives scores of characters in steps, if no labels are
+// known: the only file beside it with such a name and as many lines as there are classes, with or
+// without the blank and the space that decoders add.
 void take_dictionary(Network& network) {
   ModelFacts& facts = network.facts;
   const auto table = facts.outputs.size() == 1 && facts.outputs[0].shape.size() == 3
@@ -175,7 +175,7 @@ void take_dictionary(Network& network) {
     try {
       lines = read_labels(path);
     } catch (const Error&) {
-      continue;  // it is another thing
+      continue;  // the file is something else
     }
     if (lines.size() > table->columns || lines.size() + 3 < table->columns) continue;
     if (!file.empty()) return;
@@ -194,8 +194,8 @@ void take_dictionary(Network& network) {
   facts.labels = network.labels = std::move(names);
 }
 
-// Whether a model is named, or lies in a folder that is named, as Open Model Zoo names its own networks:
-// "road-segmentation-adas-0001", or with underlines.
+// Returns whether a model or its folder has a name like those of Open Model Zoo's own networks:
+// "road-segmentation-adas-0001", or with underscores.
 bool of_open_model_zoo(const std::string& path) {
   std::string name = lower(path);
   std::replace(name.begin(), name.end(), '_', '-');
@@ -209,7 +209,7 @@ bool of_open_model_zoo(const std::string& path) {
   return false;
 }
 
-// The gallery, if there is one, must be of vectors that the model gives.
+// Reads the gallery, if there is one; its vectors must have the length of the model's.
 std::shared_ptr<const Gallery> read_gallery(const ModelOptions& options, const ModelFacts& facts,
                                             const HeadChoice& head) {
   if (options.gallery.empty()) return nullptr;
@@ -227,7 +227,7 @@ std::shared_ptr<const Gallery> read_gallery(const ModelOptions& options, const M
   return gallery;
 }
 
-// Adds the gallery's nearest name to each vector, as an attribute.
+// Adds the gallery's closest name to each vector, as an attribute.
 void look_up(const Gallery& gallery, const DecodeSettings& settings, Results& results) {
   for (const Embedding& embedding : results.embeddings)
     if (const auto nearest = gallery.nearest(embedding.values);
@@ -304,7 +304,7 @@ Network describe_network(std::shared_ptr<const Model> model, const ModelOptions&
     const Port& port = m.outputs()[i];
     Shape shape = port.shape;
     if (!shape.empty() && picture.shape[0] > 1 && shape[0] == picture.shape[0])
-      shape[0] = 1;  // one frame an inference, whatever batch the file states
+      shape[0] = 1;  // infers one frame at a time, whatever batch the file states
     facts.outputs.push_back({port.name, port.tensor_names, port.type, shape, m.output_op(i),
                              m.output_op_attributes(i)});
     prefer_words(facts.outputs.back());
@@ -313,7 +313,7 @@ Network describe_network(std::shared_ptr<const Model> model, const ModelOptions&
       size != stated.info.end() && options.reshape.empty() &&
       size->second == std::to_string(image.width) + "x" + std::to_string(image.height))
     network.origins.push_back({"picture size", size->second, stated.source_of("picture_size")});
-  // A name for each class of a vector is no dictionary, although such metadata may be called so.
+  // A name for each class of a vector is no dictionary, although such metadata may have that name.
   if (m.rt_info().count("metadata_props/character") != 0 && facts.outputs.size() == 1 &&
       vector_size(facts.outputs[0].shape) == facts.labels.size()) {
     facts.model_info.erase("model_type");
@@ -342,7 +342,7 @@ Network describe_network(std::shared_ptr<const Model> model, const ModelOptions&
                     "; set reshape=WIDTHxHEIGHT (--reshape WIDTHxHEIGHT) or what it asks for"};
   network.warnings.insert(network.warnings.end(), network.head.warnings.begin(),
                           network.head.warnings.end());
-  // A zoo's own way is nearer than what is usual for a task.
+  // A zoo's own convention is more likely than the usual one of a task.
   if ((!network.head.picture || network.head.picture->task) && of_open_model_zoo(m.path()))
     network.head.picture = picture_of(Family::open_model_zoo);
   const PictureFeed feed = picture_feed(m, stated, image, picture.type, options,
@@ -352,11 +352,11 @@ Network describe_network(std::shared_ptr<const Model> model, const ModelOptions&
   network.model_defaults.threshold =
       share_of(stated, "confidence_threshold", 0.5f, network.origins);
   network.gallery = read_gallery(options, facts, network.head);
-  // The nearest name, however far, unless a threshold is set.
+  // Accepts the closest name at any distance, unless a threshold is set.
   if (network.gallery && stated.info.count("confidence_threshold") == 0)
     network.model_defaults.threshold = 0;
   network.model_defaults.iou_threshold = share_of(stated, "iou_threshold", 0.45f, network.origins);
-  // They quote the model and the files beside it.
+  // Cleans texts that quote the model and the files beside it.
   network.head.reason = message_line(network.head.reason);
   for (std::string& warning : network.warnings) warning = message_line(warning);
   return network;
@@ -386,7 +386,7 @@ Rect fed_part(const Rect& region, const Network& network) {
 
 namespace {
 
-// From the file, or from the bytes that take its place.
+// Reads the model from the file, or from the bytes that replace it.
 std::shared_ptr<const Model> read_model(const ModelOptions& options, const InputShapes& shapes) {
   if (options.data == nullptr)
     return Model::read(model_file(options.model), shapes, options.config_file);
@@ -398,7 +398,8 @@ std::shared_ptr<const Model> read_model(const ModelOptions& options, const Input
                            options.config_file);
 }
 
-// The size of pictures that a file beside the model states; "" where none does, or the model is no file.
+// Returns the size of pictures that a file beside the model states; "" if none does, or the model
+// is no file.
 std::string size_beside(const ModelOptions& options) {
   if (options.data != nullptr) return {};
   const BesideFacts beside = read_beside(model_file(options.model));
@@ -406,7 +407,7 @@ std::string size_beside(const ModelOptions& options) {
   return found == beside.info.end() ? std::string() : found->second;
 }
 
-// PP-OCR's classifier of lines that are upside down, whose files leave its size open.
+// The size for PP-OCR's classifier of lines that are upside down, whose files leave it open.
 constexpr const char* kLinesOfDirections = "192x48";
 
 bool tells_directions(const ModelOptions& options) {
@@ -438,8 +439,8 @@ std::shared_ptr<const Model> read_model(const ModelOptions& options) {
   try {
     return Model::with_picture(read_model(options, shapes));
   } catch (const Error&) {
-    // A model that leaves its size open is read with the one that a file beside it states, or that all
-    // networks of its kind have.
+    // Reads a model that leaves its size open with the size that a file beside it states, or that
+    // all networks of its kind have.
     std::string size = shapes.empty() ? size_beside(options) : std::string();
     if (size.empty() && shapes.empty() && tells_directions(options)) size = kLinesOfDirections;
     if (size.empty()) throw;
@@ -492,7 +493,7 @@ std::vector<std::string> read_outputs(const Network& network, std::span<const Te
   run_head(head, network.facts, outputs, settings, attach_tensors, results);
   if (network.gallery) look_up(*network.gallery, settings, results);
   std::vector<std::string> said;
-  // Raw tensors are no answers, and may hold what they like.
+  // Raw tensors are no answers, and may hold anything.
   if (head.name != "none" && !network.trust->knows_nan())
     if (std::string nan = not_numbers(network.facts, outputs);
         !nan.empty() && network.trust->note_nan())

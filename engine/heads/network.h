@@ -18,30 +18,31 @@ namespace clinfer {
 enum class ResizeChoice { automatic, stretch, letterbox, crop };
 enum class ColorChoice { automatic, bgr, rgb, gray };
 
-// A user's statements about a model. Empty or automatic values are taken from the model, the files
+// A user's options for a model. Empty or automatic values are taken from the model, the files
 // beside it, or the usual values of its family.
 struct ModelOptions {
-  std::string model;  // path of a file, or of a folder that holds one
-  // The model's bytes, and those of an IR's weights; null: those of the file. `model` is just a name then.
+  std::string model;  // path of a file, or of a folder that holds a model
+  // The model's bytes, and those of an IR's weights; null: the file is read. Otherwise `model` is
+  // only a name.
   std::shared_ptr<const std::string> data, weights;
   // "WxH", "?xH" (lines of text), "frames=T" or "INDEX_OR_NAME=D,D,...", several separated by ';'
   std::string reshape;
-  std::string config_file;   // as Config::config_file
+  std::string config_file;   // see Config::config_file
   unsigned clip_length = 0;  // frames of a clip; 0: as the model states
   std::string model_proc;    // path of DL Streamer's description
   std::string labels, labels_file;
   std::string gallery;  // path of known vectors by name (gallery.h)
   ResizeChoice resize_mode = ResizeChoice::automatic;
   ColorChoice color_format = ColorChoice::automatic;
-  double crop_share = 0;    // of the middle of the picture; 0: as stated, else all of it
-  std::string mean, scale;  // numbers, comma separated
+  double crop_share = 0;    // of the centre of the picture; 0: as stated, else all of it
+  std::string mean, scale;  // numbers separated by commas
   ColorArithmetic color_arithmetic = ColorArithmetic::exact;
   std::string post_process = "auto";
-  std::string outputs;  // names of those that are read, comma separated; empty: all
+  std::string outputs;  // names of outputs to read, separated by commas; empty: all
 };
 
-// Something that was settled, and what settled it: "property", "model_info", a file's name, or that
-// it was assumed.
+// A fact that was settled, and its source: "property", "model_info", a file's name, or that it was
+// assumed.
 struct Fact {
   std::string what, value, source;
 };
@@ -52,55 +53,57 @@ struct Network {
   std::vector<std::string> labels;
   size_t image_input = 0;
   int width = 0, height = 0, channels = 3;
-  int clip_length = 1;  // frames of one inference
+  int clip_length = 1;  // frames in one inference
   FrameTransform transform;
   float crop_share =
-      1;  // of each side of a picture or region, about its middle, before `transform`
+      1;  // of each side of a picture or region, around its centre, taken before `transform`
   std::vector<std::pair<size_t, Tensor>> constants;  // inputs that are the same for all frames
-  ModelFacts facts;                                  // what the head was chosen by
+  ModelFacts facts;                                  // on which the choice of the head is based
   HeadChoice head;
-  std::shared_ptr<const Gallery> gallery;  // or none
+  std::shared_ptr<const Gallery> gallery;  // may be null
   std::vector<Fact> origins;          // of labels, resize-mode, colours, mean, scale, thresholds
   std::vector<std::string> warnings;  // for the user: what was guessed, and how to set it
-  std::shared_ptr<HeadTrust> trust = std::make_shared<HeadTrust>();  // since the model was loaded
+  // Evidence since the model was loaded.
+  std::shared_ptr<HeadTrust> trust = std::make_shared<HeadTrust>();
   DecodeSettings model_defaults;  // thresholds of model_info, else the general ones
 };
 
-// Reads the model and settles all of the above: a property wins over the model, the model over the
-// files beside it, those over what is usual. Throws Error that says what does not fit and which
-// property to set.
+// Reads the model and settles all of the above: a property precedes the model, the model the files
+// beside it, those the usual values. Throws Error, which tells what does not fit and which property
+// to set.
 Network describe_network(const ModelOptions& options);
 
-// The part of a region of a picture that the network gets: all of it, or crop_share of each side.
+// Returns the part of a region of a picture that the network gets: all of it, or crop_share of each
+// side.
 Rect fed_part(const Rect& region, const Network& network);
 
 // Parses ModelOptions::reshape. Throws Error{bad_argument}.
 InputShapes input_shapes(const ModelOptions& options);
 
-// The model of the options, in the shapes that they wish, else in the size that a file beside it
-// states where it leaves that open; it takes a picture where its graph begins
-// with planes. Throws Error.
+// Reads the model of the options, with the shapes that they state; if the model leaves these open,
+// with the size that a file beside it states. If its graph begins with planes, the model takes a
+// picture instead. Throws Error.
 std::shared_ptr<const Model> read_model(const ModelOptions& options);
 
-// Whether a model that read_model() refuses can be read where a size is given, and finds things in
-// pictures of any size, so that the frame's own size serves. Reads the model.
+// Returns whether a model that read_model() refuses can be read if a size is given, and finds
+// objects in pictures of any size, so that the frame's own size works. Reads the model.
 bool leaves_size_open(const ModelOptions& options);
 
-// Whether the size that the file states is the example that its exporter was given: too small to find
-// anything in, for a detector of faces that takes pictures of any size.
+// Returns whether the size that the file states is only the example given to its exporter: too
+// small to find anything in, for a detector of faces that takes pictures of any size.
 bool states_example_size(const std::shared_ptr<const Model>& model, const ModelOptions& options);
 
-// The size in which to look at such a model without a frame: what a file beside it states, else 640x640;
-// "" where it wants a size of its own. Reads the model.
+// Returns the size for examining such a model without a frame: the one that a file beside it
+// states, else 640x640; "" if it needs a size of its own. Reads the model.
 std::string size_for_open(const ModelOptions& options);
 
-// As describe_network() above, for a model in memory.
+// Does the same for a model in memory.
 Network describe_network(std::shared_ptr<const Model> model, const ModelOptions& options);
 
 // Decodes one inference. Outputs that contradict the head give raw tensors and no objects; a head
 // that all of the first inferences contradict is dropped. Returns lines for the user at the first
 // contradiction, when the head is dropped, at the first class without a name and at the first NaN.
-// Safe to use from any thread.
+// Thread-safe.
 std::vector<std::string> read_outputs(const Network& network, std::span<const Tensor> outputs,
                                       const DecodeSettings& settings, bool attach_tensors,
                                       Results& results);
@@ -109,8 +112,8 @@ std::vector<std::string> read_outputs(const Network& network, std::span<const Te
 // and the source of each fact.
 std::string explain(const Network& network);
 
-// "1.5" or "1,2,3" (brackets allowed); empty text gives nothing. Throws Error{bad_argument} naming
-// `what`.
+// Parses "1.5" or "1,2,3" (brackets allowed); empty text gives nothing. Throws Error{bad_argument},
+// which names `what`.
 std::vector<float> parse_numbers(const std::string& text, const std::string& what);
 
 }  // namespace clinfer

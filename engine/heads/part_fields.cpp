@@ -1,6 +1,6 @@
-// Key points of several persons at once, as OpenPose finds them: a heat map for each kind of point,
-// and for each bone a field of vectors that lead from one end to the other. Z. Cao and others,
-// "Realtime Multi-Person 2D Pose Estimation using Part Affinity Fields", 2017.
+// Reads key points of several persons at once, as OpenPose finds them: a heat map for each kind of
+// point, and for each bone a field of vectors that lead from one end to the other. Z. Cao and
+// others, "Realtime Multi-Person 2D Pose Estimation using Part Affinity Fields", 2017.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,34 +13,36 @@ namespace clinfer {
 namespace {
 
 constexpr size_t kPoints = 18, kFields = 38;
-constexpr size_t kMostPeaks = 128;  // of one kind: more is noise
+constexpr size_t kMostPeaks = 128;  // peaks of one kind; more are noise
 constexpr float kLeastPeak = 0.1f;
 constexpr int kSamples = 10;
-constexpr float kLeastAlong = 0.05f, kLeastShare = 0.8f;  // of samples whose field leads along
+// Share of the samples whose field leads along the bone.
+constexpr float kLeastAlong = 0.05f, kLeastShare = 0.8f;
 constexpr size_t kFewestPoints = 3;
-constexpr float kLeastMean = 0.2f;  // score of a person, by point
+constexpr float kLeastMean = 0.2f;  // average score of a person's points
 
 struct Bone {
-  size_t from, to, field;  // `field`: channel of x, y follows
+  size_t from, to, field;  // `field`: channel of x; y follows
 };
 
 constexpr Bone kBones[] = {{1, 2, 12},  {1, 5, 20},   {2, 3, 14},  {3, 4, 16},  {5, 6, 22},
                            {6, 7, 24},  {1, 8, 0},    {8, 9, 2},   {9, 10, 4},  {1, 11, 6},
                            {11, 12, 8}, {12, 13, 10}, {1, 0, 28},  {0, 14, 30}, {14, 16, 34},
                            {0, 15, 32}, {15, 17, 36}, {2, 16, 18}, {5, 17, 26}};
-constexpr size_t kBonesThatMakePersons = 17;  // the last two only tie what is there already
+constexpr size_t kBonesThatMakePersons = 17;  // the last two only connect existing points
 
 struct Peak {
-  float x = 0, y = 0, score = 0;  // cells
+  float x = 0, y = 0, score = 0;  // in cells
 };
 
 struct Person {
-  std::array<int, kPoints> peak;  // -1: none
+  std::array<int, kPoints> peak;  // -1: no peak
   float score = 0;
   size_t count = 0;
 };
 
-// Cells higher than their four neighbours, placed between cells by the parabola through them.
+// Finds cells higher than their four neighbours, and places peaks between cells by a parabola
+// through them.
 std::vector<Peak> peaks_of(const Floats& values, const MapLayout& layout, size_t c) {
   const auto at = [&](size_t column, size_t row) {
     return values[layout.at(c, row * layout.columns + column)];
@@ -69,7 +71,7 @@ std::vector<Peak> peaks_of(const Floats& values, const MapLayout& layout, size_t
   return peaks;
 }
 
-// Returns how well the field leads from one peak to the other; negative: it does not.
+// Returns how well the field leads from one peak to the other; negative if it does not.
 float affinity(const Floats& fields, const MapLayout& layout, size_t field, const Peak& from,
                const Peak& to) {
   const float dx = to.x - from.x, dy = to.y - from.y, length = std::hypot(dx, dy);
@@ -99,7 +101,7 @@ struct Link {
   float score;
 };
 
-// The best links of one bone, none of which shares an end with another.
+// Returns the best links of one bone, none of which shares an end with another.
 std::vector<Link> links_of(const Floats& fields, const MapLayout& layout, const Bone& bone,
                            const std::vector<Peak>& from, const std::vector<Peak>& to) {
   std::vector<Link> all, kept;
@@ -120,7 +122,7 @@ std::vector<Link> links_of(const Floats& fields, const MapLayout& layout, const 
 
 using Peaks = std::array<std::vector<Peak>, kPoints>;
 
-// Adds a bone's links to the persons that have one of its ends, or makes a person of them.
+// Adds a bone's links to the persons that have one of its ends, or makes persons of them.
 void grow(std::vector<Person>& persons, const Peaks& peaks, const Bone& bone,
           const std::vector<Link>& links, bool makes_persons) {
   for (const Link& link : links) {
@@ -134,7 +136,7 @@ void grow(std::vector<Person>& persons, const Peaks& peaks, const Bone& bone,
     const float score_from = peaks[bone.from][link.from].score,
                 score_to = peaks[bone.to][link.to].score;
     if (with_from && with_to && with_from != with_to) {
-      bool apart = true;  // no point twice
+      bool apart = true;  // true if no point occurs twice
       for (size_t k = 0; k < kPoints; ++k) apart &= with_from->peak[k] < 0 || with_to->peak[k] < 0;
       if (!apart) continue;
       for (size_t k = 0; k < kPoints; ++k)
@@ -216,7 +218,7 @@ Match match_part_fields(const ModelFacts& facts) {
   for (size_t i = 0; i < facts.outputs.size(); ++i) {
     const auto layout = map_layout(facts, i);
     if (!layout || !is_float_output(facts.outputs[i])) continue;
-    // The last of several stages is the finest.
+    // Takes the last of several stages, which is the finest.
     if (layout->channels == kFields) fields = layout;
     if (layout->channels == kPoints || layout->channels == kPoints + 1) heat = layout;
   }

@@ -1,4 +1,4 @@
-// How a network takes its picture.
+// Settles how a network takes its picture.
 #include "engine/heads/picture.h"
 
 #include <algorithm>
@@ -12,14 +12,14 @@ namespace clinfer {
 namespace {
 
 constexpr int64_t kLargestSide = 16384;
-constexpr int64_t kMostFrames = 1024;  // of a clip
+constexpr int64_t kMostFrames = 1024;  // in a clip
 
 bool truth(const std::string& text) {
   const std::string value = lower(text);
   return value == "true" || value == "yes" || value == "1";
 }
 
-// True when the converter was told `option`, so that the graph already does it.
+// Returns whether the converter was given `option`, so that the graph already does it.
 bool converted_with(const Model& model, const std::string& option) {
   for (const char* place : {"conversion_parameters/", "MO_config/", "cli_parameters/"}) {
     const auto found = model.rt_info().find(place + option);
@@ -63,8 +63,8 @@ std::string joined(const std::vector<std::string>& parts, const std::string& las
   return text;
 }
 
-// The decisions on one model. Each fact (resize, padding, order of colours, range) has a source of its
-// own: a property, the model, a file beside it, else the family, else what is usual.
+// The decisions about one model. Each fact (resize, padding, order of colours, range) has its own
+// source: a property, the model, a file beside it, else the family, else what is usual.
 class Picture {
  public:
   Picture(const Model& model, const StatedFacts& facts, const ImageShape& image, ElementType type,
@@ -97,7 +97,7 @@ class Picture {
     return feed;
   }
 
-  // One line about what nothing states, else "".
+  // Returns one line about what nothing states, or "".
   std::string assumption() const {
     if (doubts_.empty()) return {};
     std::vector<std::string> what, of_family, usual, properties;
@@ -121,13 +121,13 @@ class Picture {
   std::vector<Fact> origins;
 
  private:
-  // A fact that nothing states: what was taken for it, and how to set it.
+  // A fact that nothing states: what was assumed, and how to set it.
   struct Doubt {
     std::string what, taken;
     std::vector<std::string> properties;
     bool of_family = false;
   };
-  // Half of the range: numbers that somebody states, or the graph's own.
+  // Mean or scale: numbers that are stated, or done by the graph itself.
   struct Half {
     std::string source;  // empty: nothing is known
     std::vector<float> values;
@@ -177,7 +177,7 @@ class Picture {
     settle_padding(transform, centered, stated.rfind("fit_to_window", 0) == 0);
   }
 
-  // Where a letterboxed picture lies, and what is around it.
+  // Settles where a letterboxed picture lies, and what surrounds it.
   void settle_padding(FrameTransform& transform, bool centered, bool place_stated) {
     if (transform.resize != ResizeMode::letterbox) return;
     const bool known = family_ && family_->resize == ResizeMode::letterbox;
@@ -195,7 +195,7 @@ class Picture {
 
   float settle_share() {
     const auto stated = parse_numbers(value("crop_share"), "crop_share");
-    // It goes with the resize that the same file states.
+    // Applies only with the resize that the same file states.
     const bool fits = (options_.resize_mode == ResizeChoice::automatic ||
                        options_.resize_mode == ResizeChoice::crop) &&
                       facts_.source_of("crop_share") == facts_.source_of("resize_type");
@@ -244,7 +244,7 @@ class Picture {
       source = "property";
     } else if (embedded_ || converted_with(model_, "reverse_input_channels")) {
       source = "the converter's options";
-      // The graph turns what it gets into what the family takes.
+      // The graph converts its input to what the family takes.
       if (!space.empty())
         transform.color = stated;
       else if (family_ && !embedded_)
@@ -268,8 +268,8 @@ class Picture {
     note("color-format", name_of(transform.color), source);
   }
 
-  // Mean and scale are one fact: who states one of them and not the other states that the other is
-  // neutral, unless the half is the family's own.
+  // Treats mean and scale as one fact: who states only one of them implies that the other is
+  // neutral, unless it is the family's own.
   void settle_range(FrameTransform& transform) {
     const bool in_graph = embedded_ || !colors_of_planes_.empty();
     Half mean = half_of(options_.mean, {"mean_values", "mean"}, "mean",
@@ -319,7 +319,7 @@ class Picture {
     return {};
   }
 
-  // The family's mean or scale, in the order of colours that was settled.
+  // Returns the family's mean or scale, in the order of colours that was settled.
   std::vector<float> of_family(const FrameTransform& transform, bool mean) const {
     std::vector<float> values = mean ? family_->mean : family_->scale;
     if (values.size() != 3) return values;
@@ -355,7 +355,7 @@ class Picture {
   std::vector<Doubt> doubts_;
   bool embedded_ = false;
   bool resize_of_family_ = false;
-  bool takes_floats_ = true;      // an input of integers takes pixels as they are
+  bool takes_floats_ = true;      // an input of integers takes pixels unchanged
   std::string colors_of_planes_;  // "": the graph does not begin with a conversion of planes
 };
 
@@ -370,7 +370,7 @@ ImageShape image_shape(const Port& port) {
   const Shape& s = port.shape;
   const auto is_channels = [](int64_t d) { return d == 1 || d == 3; };
   const auto fits = [](int64_t d) { return d >= 1 && d <= kLargestSide; };
-  // A picture is wider than three pixels: a last dimension of 3 is the channels.
+  // A picture is wider than three pixels, so a last dimension of 3 is the channels.
   for (const bool nhwc : {true, false})
     if (const auto axes = clip_axes(s, nhwc)) {
       const int64_t height = s[axes->height], width = s[axes->width], frames = s[axes->frames];

@@ -1,5 +1,5 @@
-// Settles how a network takes its picture: resize, colours, mean and scale, from what the user, the
-// model, the files beside it and its family say.
+// Settles how a network takes its picture: resize, colours, mean and scale, from the user, the
+// model, the files beside it and its family.
 #pragma once
 
 #include <map>
@@ -10,11 +10,11 @@
 
 namespace clinfer {
 
-// Channels, height and width of an image input, or channels 0.
+// Channels, height and width of an image input; 0 channels for other inputs.
 struct ImageShape {
   int channels = 0, height = 0, width = 0;
   bool nhwc = false;
-  int frames = 1;  // of a clip
+  int frames = 1;  // in a clip
 };
 ImageShape image_shape(const Port& port);
 
@@ -26,11 +26,11 @@ struct StatedFacts {
 
 struct PictureFeed {
   FrameTransform transform;
-  float crop_share = 1;  // of each side of the picture, about its middle, before the transform
+  float crop_share = 1;  // of each side of the picture, around its centre, before the transform
 };
 
-// Appends each decision to `origins`, and to `warnings` what nothing states. Throws
-// Error{bad_argument} on options and facts that cannot be.
+// Appends each decision to `origins`, and what nothing states to `warnings`. Throws
+// Error{bad_argument} for options and facts that are impossible.
 PictureFeed picture_feed(const Model& model, const StatedFacts& facts, const ImageShape& image,
                          ElementType type, const ModelOptions& options,
                          const std::optional<PictureDefaults>& family, std::vector<Fact>& origins,

@@ -1,4 +1,4 @@
-// Key points and rotated boxes: shapes, reading, geometry.
+// Handles key points and rotated boxes: shapes, reading, geometry.
 #include "engine/heads/points.h"
 
 #include <algorithm>
@@ -57,8 +57,8 @@ Hull hull_of(const OrientedBox& box) {
 }
 
 float oriented_iou(const OrientedBox& a, const OrientedBox& b) {
-  // Llerena et al., "Gaussian Bounding Boxes and Probabilistic Intersection-over-Union": the
-  // Hellinger distance of Gaussians with the boxes' second moments.
+  // Computes the Hellinger distance of Gaussians with the boxes' second moments (Llerena et al.,
+  // "Gaussian Bounding Boxes and Probabilistic Intersection-over-Union").
   struct Moments {
     double xx, yy, xy;
   };

@@ -7,22 +7,23 @@ namespace clinfer {
 
 struct PointShape {
   size_t count = 0;
-  size_t dimensions = 3;  // x, y and a confidence, or without it
+  size_t dimensions = 3;  // 3: x, y and a confidence; 2: without confidence
   Skeleton skeleton = Skeleton::none;
   size_t elements() const { return count * dimensions; }
 };
 
-// model_info's kpt_shape ("17,3"); count 0 where nothing is stated.
+// Returns model_info's kpt_shape ("17,3"); a count of 0 if it is not stated.
 PointShape stated_points(const ModelFacts& facts);
 
-// The stated shape, else `elements` numbers as points of three.
+// Returns the stated shape, or else `elements` numbers as points with three each.
 PointShape points_of(const ModelFacts& facts, size_t elements);
 
-// The skeleton that so many points mean, where it is known.
+// Returns the skeleton with this number of points, if it is known.
 Skeleton skeleton_for(size_t points);
 
-// column(k): number k of the points. Some exporters turn boxes into shares of the picture and leave points
-// in pixels: where a box is in shares (units above 1), numbers beyond 2 are pixels.
+// Adds points; column(k) returns number k of them. Some exporters convert boxes to shares of the
+// picture and leave points in pixels: if a box is in shares (units above 1), numbers beyond 2 are
+// pixels.
 template <typename Column>
 void add_points(const PointShape& shape, const Column& column, float x_unit, float y_unit,
                 Detection& detection) {
@@ -38,7 +39,7 @@ void add_points(const PointShape& shape, const Column& column, float x_unit, flo
     const size_t at = i * shape.dimensions;
     const float confidence = shape.dimensions == 3 ? column(at + 2) : 1.0f;
     KeyPoint point{column(at) * x_unit, column(at + 1) * y_unit, confidence};
-    // A point that is nowhere is not there.
+    // Treats a point without a valid place as missing.
     if (!std::isfinite(point.x) || !std::isfinite(point.y) || !std::isfinite(confidence))
       point = {};
     detection.keypoints.push_back(point);
@@ -48,11 +49,11 @@ void add_points(const PointShape& shape, const Column& column, float x_unit, flo
 struct Hull {
   float x_min = 0, y_min = 0, x_max = 0, y_max = 0;
 };
-// Inside out where width or height is not positive.
+// Returns the enclosing box; it is inverted if width or height is not positive.
 Hull hull_of(const OrientedBox& box);
 
-// Returns how much two rotated boxes overlap, by the distance of their Gaussians (probiou), as
-// those who train such networks measure it. 0..1.
+// Returns the overlap of two rotated boxes, 0..1, by the distance of their Gaussians (probiou), as
+// in the training of such networks.
 float oriented_iou(const OrientedBox& a, const OrientedBox& b);
 
 }  // namespace clinfer

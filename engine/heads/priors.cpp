@@ -1,4 +1,4 @@
-// Offsets to prior boxes, with variances as SSD has them: RetinaFace, UltraFace before its last
+// Reads offsets to prior boxes, with variances as in SSD: RetinaFace, UltraFace before its last
 // step, RetinaNet, EfficientDet, and MediaPipe's detectors (BlazeFace, palms, persons).
 #include <algorithm>
 
@@ -10,18 +10,18 @@
 namespace clinfer {
 namespace {
 
-// Centre and size, network pixels.
+// Centre and size in network pixels.
 struct Prior {
   float x = 0, y = 0, width = 0, height = 0;
 };
 
 struct PriorLevel {
   int stride = 0;
-  std::vector<float> sizes;  // of square boxes, network pixels
+  std::vector<float> sizes;  // of square boxes, in network pixels
 };
 
-// Priors cell by cell, the boxes of a cell in the order of their sizes. center: of a cell, in
-// steps.
+// Returns priors cell by cell, the boxes of a cell in the order of their sizes. `center`: of a
+// cell, in steps.
 std::vector<Prior> square_priors(const ModelFacts& facts, const std::vector<PriorLevel>& levels) {
   std::vector<Prior> priors;
   for (const PriorLevel& level : levels) {
@@ -41,7 +41,7 @@ const std::vector<PriorLevel> kRetinaFace = {{8, {16, 32}}, {16, {64, 128}}, {32
 const std::vector<PriorLevel> kUltraFace = {
     {8, {10, 16, 24}}, {16, {32, 48}}, {32, {64, 96}}, {64, {128, 192, 256}}};
 
-// Those of YuNet's first form, whose maps are halved by rounding down.
+// Returns the priors of YuNet's first form, whose maps are halved by rounding down.
 std::vector<Prior> yunet_priors(const ModelFacts& facts) {
   std::vector<Prior> priors;
   int columns = (facts.width + 1) / 2 / 2, rows = (facts.height + 1) / 2 / 2;
@@ -57,7 +57,7 @@ std::vector<Prior> yunet_priors(const ModelFacts& facts) {
   return priors;
 }
 
-// The priors of a face network with so many rows; empty: none known.
+// Returns the priors of a face network with `rows` rows; empty if it is unknown.
 std::vector<Prior> face_priors(const ModelFacts& facts, size_t rows) {
   if (std::vector<Prior> priors = yunet_priors(facts); priors.size() == rows) return priors;
   for (const auto* levels : {&kRetinaFace, &kUltraFace}) {
@@ -67,8 +67,8 @@ std::vector<Prior> face_priors(const ModelFacts& facts, size_t rows) {
   return {};
 }
 
-// As SSD encodes a box: offsets of the centre in sizes of the prior times 0.1, logarithms of sizes
-// times 0.2.
+// Decodes a box as SSD encodes it: offsets of the centre in sizes of the prior times 0.1,
+// logarithms of sizes times 0.2.
 Prior ssd_decoded(const Prior& prior, const float* offset) {
   return {prior.x + offset[0] * 0.1f * prior.width, prior.y + offset[1] * 0.1f * prior.height,
           prior.width * std::exp(offset[2] * 0.2f), prior.height * std::exp(offset[3] * 0.2f)};
@@ -77,7 +77,7 @@ Prior ssd_decoded(const Prior& prior, const float* offset) {
 struct FaceOutputs {
   size_t rows = 0;
   std::optional<size_t> boxes, scores, points, overlaps;
-  size_t point_count = 5;  // of a face; plates have four
+  size_t point_count = 5;  // five for a face, four for a plate
   bool joined = false;     // YuNet's first form: boxes and points in one output [N,14]
 };
 
@@ -106,8 +106,8 @@ struct FaceHead {
   Family family;
   FaceOutputs parts;
   std::vector<Prior> priors;
-  int first_label = 0;  // of the first class behind the background
-  size_t classes = 2;   // with the background
+  int first_label = 0;  // of the first class after the background
+  size_t classes = 2;   // including the background
 
   void operator()(std::span<const Tensor> outputs, const DecodeSettings& settings,
                   Results& results) const {
@@ -199,7 +199,7 @@ struct NineHead {
   Nine kind;
   size_t boxes = 0, scores = 0, classes = 0;
   std::vector<Prior> priors;
-  bool logits = false;  // as names say; else as the first inference tells
+  bool logits = false;  // according to names; otherwise the first inference decides
   Decided squashed;     // first: probabilities
 
   Prior decoded(const Prior& prior, const float* d) const {
@@ -211,7 +211,7 @@ struct NineHead {
       return {prior.x + d[0] * prior.width, prior.y + d[1] * prior.height,
               prior.width * std::exp(std::min(d[2], 4.135f)),
               prior.height * std::exp(std::min(d[3], 4.135f))};
-    // Offsets of the corners, with a deviation of 0.2.
+    // Adds offsets of the corners, with a deviation of 0.2.
     const float left = prior.x + prior.width * (0.2f * d[0] - 0.5f);
     const float top = prior.y + prior.height * (0.2f * d[1] - 0.5f);
     const float right = prior.x + prior.width * (0.2f * d[2] + 0.5f);
@@ -247,7 +247,7 @@ struct NineHead {
   }
 };
 
-// Offsets [1,N,4] and scores [1,N,C] by names; N as many as nine boxes a cell.
+// Matches offsets [1,N,4] and scores [1,N,C] by names; N must be nine boxes for each cell.
 Match match_nine(const ModelFacts& facts, bool efficientdet) {
   std::optional<size_t> boxes, scores;
   Table table;
@@ -294,9 +294,9 @@ Match match_nine(const ModelFacts& facts, bool efficientdet) {
 
 struct BlazeForm {
   int size;                                 // of the input; 0: any
-  std::vector<std::pair<int, int>> levels;  // stride, boxes a cell
+  std::vector<std::pair<int, int>> levels;  // pairs of stride and boxes in a cell
 };
-// Boxes a cell at each stride; levels of one stride are taken together.
+// Numbers of boxes in a cell at each stride; levels of one stride are joined.
 const std::vector<BlazeForm> kBlazeForms = {
     {128, {{8, 2}, {16, 6}}},           // faces and persons, 896
     {256, {{16, 2}, {32, 6}}},          // faces from afar, 896
@@ -324,9 +324,9 @@ std::vector<Prior> blaze_priors(const ModelFacts& facts, size_t rows) {
   return {};
 }
 
-// Parts of one table, in the order of the priors: some exports give the levels apart.
+// Parts of one table, in the order of the priors; some exports have the levels in separate outputs.
 struct Parts {
-  std::vector<std::pair<size_t, size_t>> outputs;  // index and rows
+  std::vector<std::pair<size_t, size_t>> outputs;  // indices and numbers of rows
   size_t rows = 0, columns = 0;
   void add(size_t output, const Table& table) {
     outputs.push_back({output, table.rows});
@@ -340,7 +340,7 @@ struct BlazeHead {
   Family family = Family::blazeface;
   Parts boxes, scores;
   std::vector<Prior> priors;
-  float side = 0;  // offsets are pixels of an input of this size
+  float side = 0;  // offsets are in pixels of an input of this size
   Decided squashed;
 
   void operator()(std::span<const Tensor> outputs, const DecodeSettings& settings,
@@ -399,7 +399,7 @@ Match match_retinaface(const ModelFacts& facts) {
 }
 
 Match match_ultraface(const ModelFacts& facts) {
-  // Besides faces there may be classes of them, as those with masks.
+  // There may be several classes of faces, such as those with masks.
   FaceOutputs parts;
   size_t classes = 0;
   for (size_t i = 0; i < facts.outputs.size(); ++i) {
@@ -415,8 +415,8 @@ Match match_ultraface(const ModelFacts& facts) {
     return {Fit::no, "needs boxes [1,N,4] and scores [1,N,C] of two classes or more", {}};
   std::vector<Prior> priors = square_priors(facts, kUltraFace);
   if (priors.size() != parts.rows) return {Fit::no, "N is not that of UltraFace's priors", {}};
-  // The published file has its last step inside: corners as shares. Corners are in order there,
-  // while offsets have either sign.
+  // The published file contains its last step: corners as shares. Corners are in order there, while
+  // offsets have either sign.
   Match pair = match_boxes_scores(facts);
   FaceHead raw{facts, Family::ultraface, parts, std::move(priors), 1, classes};
   Match match;
@@ -457,7 +457,7 @@ Match match_blaze(const ModelFacts& facts) {
   if (head.boxes.rows == 0 || head.boxes.rows != head.scores.rows || head.boxes.columns < 8 ||
       head.boxes.columns > 32 || head.boxes.columns % 2 != 0)
     return {Fit::no, needs, {}};
-  // Finest level first.
+  // Sorts the finest level first.
   for (Parts* parts : {&head.boxes, &head.scores})
     std::stable_sort(parts->outputs.begin(), parts->outputs.end(),
                      [](const auto& a, const auto& b) { return a.second > b.second; });
@@ -469,7 +469,7 @@ Match match_blaze(const ModelFacts& facts) {
   match.reason = "boxes and " + std::to_string((head.boxes.columns - 4) / 2) + " points of " +
                  std::to_string(head.boxes.rows) + " anchors";
   match.fit = Fit::certain;
-  // Six points of a face, seven of a palm, four of a person.
+  // A face has six points, a palm seven, a person four.
   match.class_names = {head.boxes.columns == 16   ? "face"
                        : head.boxes.columns == 18 ? "palm"
                                                   : "person"};

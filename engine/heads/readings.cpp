@@ -1,4 +1,4 @@
-// Ways to look at a model's outputs.
+// Makes readings: selections of a model's outputs.
 #include "engine/heads/readings.h"
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 namespace clinfer {
 namespace {
 
-// Adds the batch axis that heads count on to the outputs that lack it, since some exporters squeeze
-// them; false: none lacks it.
+// Adds the batch axis that heads expect to outputs without one, since some exporters squeeze them.
+// Returns false if no output lacks it.
 bool add_batch(ModelFacts& facts) {
   const auto lacks = [](const OutputFacts& output) {
     return output.shape.size() >= 2 && output.shape[0] != 1;
@@ -24,13 +24,13 @@ bool add_batch(ModelFacts& facts) {
   return true;
 }
 
-// A map of many channels, as backbones make them: [1,C,h,w].
+// Returns whether the output is a map of many channels, as backbones make them: [1,C,h,w].
 bool is_feature_map(const OutputFacts& output) {
   return output.shape.size() == 4 && output.shape[1] >= 16 && output.shape[2] > 1 &&
          output.shape[3] > 1 && is_float_output(output);
 }
 
-// An auxiliary head's, which training needed.
+// Returns whether the output belongs to an auxiliary head, which only training needs.
 bool is_auxiliary(const OutputFacts& output) { return has_word(output, {"aux", "auxiliary"}); }
 
 Reading with_outputs(const Reading& reading, const std::vector<size_t>& wanted) {
@@ -39,7 +39,8 @@ Reading with_outputs(const Reading& reading, const std::vector<size_t>& wanted) 
   return part;
 }
 
-// A name as "output1" or "Identity_3": what stands before its number, and that; without one, 0.
+// Splits a name such as "output1" or "Identity_3" into the text before its number, and the number;
+// 0 without one.
 std::pair<std::string, uint64_t> stem_and_number(const std::string& name) {
   const size_t last = name.find_last_not_of("0123456789");
   const size_t at = last == std::string::npos ? 0 : last + 1;
@@ -49,8 +50,8 @@ std::pair<std::string, uint64_t> stem_and_number(const std::string& name) {
   return {number ? stem : name, number.value_or(0)};
 }
 
-// Exporters number outputs in their order, and converters may list them in another: outputs of one
-// kind and one name but for the number trade places, the lowest first.
+// Sorts outputs of one kind whose names differ only in a number by that number: exporters number
+// outputs in their order, and converters may list them in another.
 void sort_by_number(const ModelFacts& facts, std::vector<size_t>& outputs) {
   if (outputs.size() > kMostCompared) return;
   const auto named = [&](size_t k) { return stem_and_number(facts.outputs[outputs[k]].name); };
@@ -114,7 +115,7 @@ std::vector<Reading> readings_without_one(const Reading& reading) {
   const size_t n = reading.outputs.size();
   for (size_t left_out = 0; left_out < n && n >= 2 && n <= kMost; ++left_out) {
     const Shape& shape = reading.facts.outputs[left_out].shape;
-    // A map or a vector; tables are what heads are told apart by.
+    // A map or a vector may be left out; tables distinguish the heads.
     if (shape.size() != 4 && vector_size(shape) == 0) continue;
     std::vector<size_t> kept;
     for (size_t i = 0; i < n; ++i)

@@ -1,7 +1,6 @@
-// End-to-end rows: one output of rows that each are an object, suppression done, unless there is a row
-// for each cell. Corners, score and
-// class (YOLO v10, v26, nms=True), and what a task adds; PaddleDetection's class, score, corners;
-// v7's and YOLO-NAS's rows of seven.
+// Reads end-to-end rows: one output whose rows are objects, already suppressed unless there is a
+// row for each cell. Rows have corners, score and class (YOLO v10, v26, nms=True), and what a task
+// adds; or class, score and corners (PaddleDetection); or seven columns (v7, YOLO-NAS).
 #include <algorithm>
 
 #include "engine/heads/common.h"
@@ -16,11 +15,11 @@ namespace {
 
 struct RowsOutput {
   size_t output = 0, rows = 0, columns = 0;
-  std::optional<size_t> count;  // output that says how many rows count
+  std::optional<size_t> count;  // output with the number of valid rows
 };
 
-// The only matrix among the outputs with `columns` columns (0: any from 6 on), beside nothing but a
-// count and what `also` allows.
+// Returns the only matrix among the outputs with `columns` columns (0: any number from 6 on), if
+// the other outputs are just a count and what `also` allows.
 std::optional<RowsOutput> find_rows(const ModelFacts& facts, size_t columns,
                                     std::optional<size_t> also = {}) {
   std::optional<RowsOutput> found;
@@ -33,7 +32,7 @@ std::optional<RowsOutput> find_rows(const ModelFacts& facts, size_t columns,
       continue;
     }
     const auto table = table_of(output);
-    if (!table || found || table->rows < 2) return std::nullopt;  // [1,C] are classes
+    if (!table || found || table->rows < 2) return std::nullopt;  // [1,C] holds classes
     if (lists_columns(output, table->columns)) return std::nullopt;
     if (columns != 0 ? table->columns != columns : table->columns < 6) return std::nullopt;
     found = RowsOutput{i, table->rows, table->columns, {}};
@@ -42,7 +41,7 @@ std::optional<RowsOutput> find_rows(const ModelFacts& facts, size_t columns,
   return found;
 }
 
-// Rows that hold something: as many as the count output says, else all.
+// Returns the number of valid rows: as the count output says, else all.
 size_t rows_used(const RowsOutput& rows, std::span<const Tensor> outputs) {
   const size_t all =
       static_cast<size_t>(std::max<int64_t>(outputs[rows.output].elements(), 0)) / rows.columns;
@@ -86,7 +85,7 @@ BoxScan scan_boxes(const Floats& values, size_t rows, size_t columns, size_t at)
 
 enum class RowTask { detect, pose, segment, obb };
 
-// [x0, y0, x1, y1, score, class, more...]; oriented boxes have centre and size in front.
+// Rows [x0, y0, x1, y1, score, class, more...]; oriented boxes begin with centre and size.
 struct EndToEnd {
   ModelFacts facts;
   RowsOutput rows;
@@ -106,7 +105,7 @@ struct EndToEnd {
     const float x_unit = shares ? static_cast<float>(facts.width) : 1;
     const float y_unit = shares ? static_cast<float>(facts.height) : 1;
     // Pixels are corners in all such networks. Shares come from RT-DETR, whose boxes are centres,
-    // and from graphs that end in a suppression of their own.
+    // and from graphs that end in their own suppression.
     bool centers = task == RowTask::obb;
     if (!centers && shares)
       centers =
@@ -148,8 +147,8 @@ struct EndToEnd {
   }
 };
 
-// PaddleDetection's: class, score, corners; or, where `last`, the other way round. Unused rows have
-// class -1. Ten columns: class, score, four corners of a rotated box.
+// PaddleDetection's rows: class, score, corners; or, if `last`, in reverse order. Unused rows have
+// class -1. Rows with ten columns have class, score and four corners of a rotated box.
 struct ClassFirst {
   ModelFacts facts;
   RowsOutput rows;
@@ -198,8 +197,8 @@ struct ClassFirst {
   }
 };
 
-// [image, x0, y0, x1, y1, class, score] (v7), or score and class (YOLO-NAS): class numbers are
-// whole numbers, scores hardly ever.
+// Rows [image, x0, y0, x1, y1, class, score] (v7), or with score before class (YOLO-NAS): class
+// numbers are whole numbers, scores hardly ever.
 struct RowsOfSeven {
   ModelFacts facts;
   RowsOutput rows;
@@ -228,7 +227,7 @@ struct RowsOfSeven {
     Candidates candidates(settings);
     for (size_t i = 0; i < used; ++i) {
       const float* row = values.run(i * 7, 7, buffer);
-      if (!(row[0] >= 0) || !(row[0] < 1)) continue;  // of another image, or none
+      if (!(row[0] >= 0) || !(row[0] < 1)) continue;  // belongs to another image, or none
       const float score = class_first ? row[6] : row[5], label = class_first ? row[5] : row[6];
       candidates.expect_probability(score);
       candidates.add(row[1] * x_unit, row[2] * y_unit, row[3] * x_unit, row[4] * y_unit, score,
@@ -273,11 +272,11 @@ Match match_rows(const ModelFacts& facts, RowTask task) {
       find_rows(facts, wanted, prototypes ? std::optional(prototypes->output) : std::nullopt);
   if (!rows) return {Fit::no, std::string("needs one output [1,N,6] for ") + head_of(task), {}};
   EndToEnd head{facts, *rows, task, prototypes, {}, false, Suppression::none, {}, {}};
-  // Exports keep 100 or 300 rows: as many columns are rows whose axes are swapped.
+  // Exports keep 100 or 300 rows, so as many columns are rows whose axes are swapped.
   if (task == RowTask::pose && (rows->columns == 100 || rows->columns == 300) &&
       rows->rows < rows->columns)
     return {Fit::no, "has as many columns as exports keep rows: its axes are swapped", {}};
-  // Columns for cells are a head before suppression.
+  // A column for each cell means a head before suppression.
   if (rows->columns > 400 || grid_levels(facts, static_cast<int64_t>(rows->columns), 1))
     return {Fit::no, "has too many columns for rows of objects", {}};
   const Shape& shape = facts.outputs[rows->output].shape;
@@ -293,7 +292,8 @@ Match match_rows(const ModelFacts& facts, RowTask task) {
   // A YOLO head before suppression may have such columns; it has as many rows as cells.
   const auto n = static_cast<int64_t>(rows->rows);
   const bool cells = grid_levels(facts, n, 1) || grid_levels(facts, n, 3);
-  // Suppression keeps some hundred rows; with one for each cell they are as DeepStream-Yolo writes them.
+  // Suppression keeps some hundred rows. More, with one for each cell, are those of
+  // DeepStream-Yolo.
   const Family family = cells && n > 1000 ? Family::deepstream_yolo : Family::end_to_end;
   head.suppression = suppression_of(facts, family);
   Match match;
@@ -314,7 +314,7 @@ Match match_rows(const ModelFacts& facts, RowTask task) {
   switch (task) {
     case RowTask::detect:
       match.fit = shape.size() == 3 ? Fit::certain : Fit::likely;
-      // MoveNet's six persons, turned.
+      // MoveNet with six persons, transposed.
       if (n == 56 && !sure) match.fit = Fit::possible;
       break;
     case RowTask::segment:
@@ -348,7 +348,7 @@ Match match_sevens(const ModelFacts& facts, bool class_first) {
   match.decode = RowsOfSeven{facts, *rows, {}, {}};
   match.reason =
       class_first ? "rows of image, corners, class, score" : "rows of image, corners, score, class";
-  // A row for each cell is a head before its suppression.
+  // A row for each cell means a head before its suppression.
   const auto n = static_cast<int64_t>(rows->rows);
   const bool cells = n > 400 && (grid_levels(facts, n, 1) || grid_levels(facts, n, 3));
   match.fit = output.op == "DetectionOutput" || output.shape.size() > 3 || cells ? Fit::against
@@ -379,7 +379,7 @@ Match match_class_first(const ModelFacts& facts) {
   if (!rows) rows = find_rows(facts, 10);
   if (!rows) return {Fit::no, "needs one output of rows of 6 (or 10) and a count", {}};
   const OutputFacts& output = facts.outputs[rows->output];
-  // A dictionary of characters belongs to PP-OCR's steps, which look the same.
+  // Excludes a dictionary of characters, which belongs to PP-OCR's steps that look the same.
   const bool paddle = from_paddle(facts, output) &&
                       std::none_of(facts.labels.begin(), facts.labels.end(), is_blank_name);
   Match match;

@@ -1,4 +1,4 @@
-// A chosen head at work: what an inference gives, and whether the head is still to be believed.
+// Runs a chosen head, and notes whether it can still be trusted.
 #include <cmath>
 
 #include "engine/heads/heads.h"
@@ -40,7 +40,7 @@ std::string unnamed_class(const HeadChoice& head, const ModelFacts& facts, const
 
 namespace {
 
-// By integers, which compilers vectorise: outputs of maps have millions of elements.
+// Compares integers, which compilers vectorise: outputs of maps have millions of elements.
 size_t count_nan(const Tensor& tensor) {
   const auto elements = static_cast<size_t>(tensor.elements());
   size_t count = 0;

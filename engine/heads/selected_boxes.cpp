@@ -1,6 +1,7 @@
-// Boxes and scores of all anchors with the numbers of those that a suppression inside the graph has
-// picked, as ONNX's NonMaxSuppression gives them: rows of image, class, box. YOLOv3 of the ONNX model
-// zoo, and other detectors that were converted from Keras or end in that operation.
+// Reads boxes and scores of all anchors together with the numbers of those that a suppression
+// inside the graph has picked, as ONNX's NonMaxSuppression gives them: rows of image, class, box.
+// YOLOv3 of the ONNX model zoo has these, and other detectors that were converted from Keras or end
+// in that operation.
 #include <algorithm>
 
 #include "engine/heads/common.h"
@@ -65,7 +66,7 @@ struct SelectionHead {
     Candidates candidates(settings);
     for (size_t i = 0; i + 3 <= picked.size(); i += 3) {
       const int64_t image = picked[i], label = picked[i + 1], row = picked[i + 2];
-      if (image < 0) break;  // the rest is room that was not needed
+      if (image < 0) break;  // the remaining rows are unused
       if (image != 0) continue;
       if (label < 0 || row < 0 || label >= static_cast<int64_t>(found.classes) ||
           row >= static_cast<int64_t>(found.rows)) {
@@ -93,7 +94,7 @@ Match match_selected_boxes(const ModelFacts& facts) {
     return {
         Fit::no, "needs boxes [1,N,4], scores [1,C,N] and integers [K,3] that pick among them", {}};
   const OutputFacts& boxes = facts.outputs[found->boxes];
-  // Keras' YOLO is told the picture's size, and gives its boxes in it, y before x.
+  // Keras' YOLO gets the picture's size, and gives its boxes in it, y before x.
   const bool keras =
       name_has(boxes, {"yolonms", "yolo_nms"}) ||
       std::any_of(facts.input_names.begin(), facts.input_names.end(), [](const std::string& name) {

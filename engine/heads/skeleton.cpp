@@ -1,4 +1,4 @@
-// Names and bones of skeletons, in the order that the data sets define.
+// Defines names and bones of skeletons, in the order of the data sets.
 #include "engine/heads/decoder.h"
 
 namespace clinfer {

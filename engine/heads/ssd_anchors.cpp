@@ -1,6 +1,7 @@
-// SSD before its last steps: offsets [1,N,4] and class scores [1,N,C] for the anchors of some grids,
-// as TensorFlow's models (300x300, 1917 anchors), SSD300 (8732 anchors) and AIZOO's detector of face
-// masks (260x260, 5972 anchors) have them. W. Liu and others, "SSD: Single Shot MultiBox Detector", 2016.
+// Reads SSD before its last steps: offsets [1,N,4] and class scores [1,N,C] for the anchors of some
+// grids, as in TensorFlow's models (300x300, 1917 anchors), SSD300 (8732 anchors) and AIZOO's
+// detector of face masks (260x260, 5972 anchors). W. Liu and others, "SSD: Single Shot MultiBox
+// Detector", 2016.
 #include <algorithm>
 #include <array>
 
@@ -11,12 +12,12 @@
 namespace clinfer {
 namespace {
 
-// Centre and size, shares of the picture.
+// Centre and size in shares of the picture.
 struct Anchor {
   float x = 0, y = 0, width = 0, height = 0;
 };
 
-// Shapes of a grid's anchors, centred on each cell.
+// Adds a grid's anchors: boxes of these shapes, centred on each cell.
 void add_grid(int side, float centre_step, const std::vector<std::pair<float, float>>& shapes,
               std::vector<Anchor>& anchors) {
   for (int y = 0; y < side; ++y)
@@ -26,8 +27,8 @@ void add_grid(int side, float centre_step, const std::vector<std::pair<float, fl
                            (static_cast<float>(y) + 0.5f) * centre_step, width, height});
 }
 
-// TensorFlow's multiple_grid_anchor_generator with the values of its SSD models: scales from 0.2 to
-// 0.95, three shapes at the finest grid, six elsewhere.
+// Returns the anchors of TensorFlow's multiple_grid_anchor_generator with the values of its SSD
+// models: scales from 0.2 to 0.95, three shapes at the finest grid, six elsewhere.
 std::vector<Anchor> tensorflow_anchors() {
   constexpr std::array kSides = {19, 10, 5, 3, 2, 1};
   std::array<float, kSides.size() + 1> scales{};
@@ -52,7 +53,7 @@ std::vector<Anchor> tensorflow_anchors() {
   return anchors;
 }
 
-// SSD300's default boxes: sizes in pixels of 300, steps 8 to 300.
+// Returns SSD300's default boxes: sizes in pixels of 300, steps 8 to 300.
 std::vector<Anchor> ssd300_anchors() {
   struct Grid {
     int side, step, ratios;
@@ -78,7 +79,7 @@ std::vector<Anchor> ssd300_anchors() {
   return anchors;
 }
 
-// AIZOO's: two sizes of squares, and two flatter shapes of the first.
+// Returns AIZOO's anchors: squares of two sizes, and two flatter shapes of the first size.
 std::vector<Anchor> aizoo_anchors() {
   struct Grid {
     int side;
@@ -135,8 +136,8 @@ struct SsdHead {
     const bool logits =
         !softmax_op && squashed.settle(logits_seen ? Decided::second : Decided::first,
                                        Decided::first) == Decided::second;
-    // TensorFlow squashes each class by itself, with the background first, AIZOO without one; SSD300 by a softmax with the
-    // background first, or last as OpenMMLab has it.
+    // TensorFlow squashes each class by a sigmoid, with the background first; AIZOO too, without a
+    // background. SSD300 has a softmax with the background first, or last in OpenMMLab.
     const bool softmax =
         softmax_op || normalised.settle(!logits && sums_to_one ? Decided::first : Decided::open,
                                         family == Kind::ssd300 ? Decided::first

@@ -1,7 +1,7 @@
-// Text as DB finds it (PP-OCR and its kin): a probability of text for each pixel. Regions above a
-// level become the smallest rectangles around them, turned as they are, which grow back to the size
-// of the text, since the network is trained on shrunk regions. M. Liao and others, "Real-time Scene
-// Text Detection with Differentiable Binarization", 2020.
+// Finds text as DB does (PP-OCR and similar networks): the network gives a probability of text for
+// each pixel. Regions above a level become the smallest rotated rectangles around them, which are
+// enlarged to the size of the text, since the network is trained on shrunk regions. M. Liao and
+// others, "Real-time Scene Text Detection with Differentiable Binarization", 2020.
 #include <algorithm>
 #include <cmath>
 
@@ -13,10 +13,10 @@
 namespace clinfer {
 namespace {
 
-constexpr float kLevel = 0.3f;   // of a pixel of text
-constexpr float kGrowth = 1.5f;  // by area over perimeter
-// The least side of a region in cells: PP-OCR drops those of fewer than 3 between the centres of
-// their outer cells.
+constexpr float kLevel = 0.3f;   // least probability of a pixel of text
+constexpr float kGrowth = 1.5f;  // multiplied by area over perimeter
+// The least side of a region in cells: PP-OCR drops regions with fewer than 3 between the centres
+// of their outer cells.
 constexpr float kLeastSide = 4;
 constexpr size_t kMostRegions = 1000;
 
@@ -24,12 +24,12 @@ struct Spot {
   float x, y;
 };
 
-// Positive where b lies clockwise of a, seen from o, with y downwards.
+// Returns a positive value if b lies clockwise of a, seen from o, with y downwards.
 float cross(const Spot& o, const Spot& a, const Spot& b) {
   return (a.x - o.x) * (b.y - o.y) - (a.y - o.y) * (b.x - o.x);
 }
 
-// Monotone chain.
+// Returns the convex hull, by the monotone chain algorithm.
 std::vector<Spot> hull(std::vector<Spot> spots) {
   std::sort(spots.begin(), spots.end(),
             [](const Spot& a, const Spot& b) { return a.x != b.x ? a.x < b.x : a.y < b.y; });
@@ -47,7 +47,7 @@ std::vector<Spot> hull(std::vector<Spot> spots) {
   return chain;
 }
 
-// The rectangle of least area around the hull has a side along one of its edges.
+// Finds the rectangle of least area around the hull, which has a side along one of its edges.
 OrientedBox smallest_rectangle(const std::vector<Spot>& corners) {
   OrientedBox best;
   float least = INFINITY;
@@ -73,16 +73,17 @@ OrientedBox smallest_rectangle(const std::vector<Spot>& corners) {
   return best;
 }
 
-// The width along the text: the direction nearest to level, unless the text is clearly upright.
+// Makes the width lie along the text: in the direction closest to horizontal, unless the text is
+// clearly vertical.
 void turn_to_reading(OrientedBox& box) {
   constexpr float kQuarter = 1.57079632679f;
   while (box.rotation > kQuarter / 2) box.rotation -= kQuarter, std::swap(box.width, box.height);
   while (box.rotation <= -kQuarter / 2) box.rotation += kQuarter, std::swap(box.width, box.height);
 }
 
-// Cells of text that touch each other, with their sums.
+// Cells of text that touch each other, with the sum of their probabilities.
 struct Region {
-  std::vector<Spot> edge;  // corners of its rows' ends
+  std::vector<Spot> edge;  // corners at the ends of its rows
   double sum = 0;
   size_t cells = 0;
 };
@@ -111,7 +112,7 @@ std::vector<Region> regions_of(const Floats& values, size_t rows, size_t columns
           open[next] = 0;
           ahead.push_back(next);
         }
-      if (neighbours == 9) continue;  // inside
+      if (neighbours == 9) continue;  // an inner cell
       const float x = static_cast<float>(column), y = static_cast<float>(row);
       region.edge.insert(region.edge.end(), {{x, y}, {x + 1, y}, {x, y + 1}, {x + 1, y + 1}});
     }

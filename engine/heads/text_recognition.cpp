@@ -1,5 +1,5 @@
-// Recognition of a line of text or a license plate: scores of characters in steps from left to
-// right, where a character that repeats counts once and the blank separates (CTC); or characters
+// Recognises a line of text or a license plate: from scores of characters in steps from left to
+// right, where a repeated character counts once and the blank separates (CTC), or from characters
 // that the graph has picked already. The dictionary is the labels, one character each.
 #include <algorithm>
 #include <cmath>
@@ -16,25 +16,26 @@ namespace {
 constexpr size_t kFewestSteps = 4, kMostSteps = 4096;
 
 struct Dictionary {
-  std::vector<std::string> characters;  // by class; the blank's is empty
+  std::vector<std::string> characters;  // by class; that of the blank is empty
   size_t blank = 0;
-  bool assumed = false;  // nothing says which class the blank is
+  bool assumed = false;  // true if nothing tells which class is the blank
 };
 
-// The characters of `classes` classes; nullopt: the labels are for another number of them.
+// Returns the characters of `classes` classes; nullopt if the labels are for another number of
+// classes.
 std::optional<Dictionary> dictionary_for(const std::vector<std::string>& labels, size_t classes) {
   Dictionary dictionary;
   for (const std::string& label : labels)
     dictionary.characters.push_back(label.empty() || lower(label) == "<space>" ? " " : label);
   const auto named = std::find_if(labels.begin(), labels.end(), is_blank_name);
-  // A dictionary that names its blank is whole; an editor may have taken the space at its end.
+  // A dictionary that names its blank is complete; an editor may have removed the space at its end.
   if (named != labels.end() && (labels.size() == classes || labels.size() + 1 == classes)) {
     dictionary.characters.resize(classes, " ");
     dictionary.blank = static_cast<size_t>(named - labels.begin());
     dictionary.characters[dictionary.blank].clear();
     return dictionary;
   }
-  // LPRNet and CRNN write the blank as a dash, at the end or at the start.
+  // LPRNet and CRNN write the blank as a dash, at the end or at the beginning.
   if (labels.size() == classes && named == labels.end())
     for (const size_t place : {classes - 1, size_t{0}})
       if (labels[place] == "-") {
@@ -42,8 +43,8 @@ std::optional<Dictionary> dictionary_for(const std::vector<std::string>& labels,
         dictionary.characters[place].clear();
         return dictionary;
       }
-  // PP-OCR: the blank first, then the dictionary, and a space where it was trained with spaces. The last
-  // line of some of its dictionaries is a space, too, which editors take away.
+  // PP-OCR has the blank first, then the dictionary, and a space if it was trained with spaces. The
+  // last line of some of its dictionaries is a space as well, which editors remove.
   const bool lost_space =
       !labels.empty() && labels.size() + 3 == classes && dictionary.characters.back() != " ";
   if (labels.empty() || labels.size() >= classes || (labels.size() + 2 < classes && !lost_space))
@@ -54,7 +55,7 @@ std::optional<Dictionary> dictionary_for(const std::vector<std::string>& labels,
   return dictionary;
 }
 
-// The characters of China's plates that LPRNet was published with, the blank last
+// Returns the characters of China's plates that LPRNet was published with, the blank last
 // (sirius-ai/LPRNet_Pytorch: data/load_data.py).
 const std::vector<std::string>& characters_of_lprnet() {
   static const std::vector<std::string> kCharacters = [] {
@@ -69,12 +70,12 @@ const std::vector<std::string>& characters_of_lprnet() {
   return kCharacters;
 }
 
-// Scores [steps, classes], with ones between or before; or [classes, steps], as LPRNet has them.
+// Scores [steps, classes], with ones between or before; or [classes, steps], as in LPRNet.
 struct StepScores {
   size_t index = 0, steps = 0, classes = 0;
   bool class_first = false;
 
-  // The scores of a step.
+  // Returns the scores of a step.
   const float* at(const Floats& values, size_t step, std::vector<float>& buffer) const {
     if (!class_first) return values.run(step * classes, classes, buffer);
     buffer.resize(classes);
@@ -97,7 +98,7 @@ std::optional<StepScores> step_scores(const ModelFacts& facts) {
   return {};
 }
 
-// The most likely class of a step, and how sure that is: of probabilities as they are, else by the
+// Returns the most likely class of a step and its confidence: the probability itself, else by the
 // softmax.
 std::pair<size_t, float> pick(const float* scores, size_t classes, bool probabilities) {
   size_t best = 0;
@@ -158,7 +159,7 @@ Match match_scores(const ModelFacts& facts) {
     return lacking;
   }
   Match match;
-  match.classes = facts.labels.size();  // the blank and the space may be no labels
+  match.classes = facts.labels.size();  // labels may leave out the blank and the space
   const std::vector<std::string>& characters = dictionary->characters;
   const bool are_short = std::all_of(characters.begin(), characters.end(),
                                      [](const std::string& text) { return text.size() <= 4; });
@@ -167,7 +168,8 @@ Match match_scores(const ModelFacts& facts) {
               : are_short                                                      ? Fit::likely
                                                                                : Fit::possible;
   match.reason = shape;
-  // Two outputs with as many rows, one of which has four columns, are boxes and the scores of objects.
+  // Two outputs with as many rows, one of which has four columns, are boxes and the scores of
+  // objects.
   const bool may_be_boxes = found->classes == 4 || found->steps == 4;
   if (std::any_of(facts.outputs.begin(), facts.outputs.end(), [&](const OutputFacts& other) {
         const auto table = table_of(other);
@@ -216,7 +218,7 @@ Match match_scores(const ModelFacts& facts) {
   return match;
 }
 
-// Characters that CTCGreedyDecoder has picked: class numbers, and -1 after the last.
+// Reads characters that CTCGreedyDecoder has picked: class numbers, and -1 after the last.
 Match match_picked(const ModelFacts& facts, size_t index) {
   const size_t most = vector_size(facts.outputs[index].shape);
   if (facts.labels.empty()) {

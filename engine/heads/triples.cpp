@@ -1,6 +1,6 @@
-// Detectors with an output each of boxes, scores and class numbers. Mostly their suppression is inside,
-// often with a count, as TensorFlow, torchvision, TensorRT's plug-ins, RT-DETR's deploy form and YOLO-NAS
-// write them; DeepStream-Yolo's exporters leave it out.
+// Reads detectors with separate outputs for boxes, scores and class numbers. Most contain their
+// suppression, often with a count, as those from TensorFlow, torchvision, TensorRT's plug-ins,
+// RT-DETR's deploy form and YOLO-NAS; DeepStream-Yolo's exporters leave it out.
 #include <algorithm>
 
 #include "engine/heads/common.h"
@@ -16,8 +16,8 @@ struct Triple {
   size_t boxes = 0, scores = 0, labels = 0, rows = 0;
   std::optional<size_t> count, points, point_scores;
   std::optional<MaskGrids> masks;
-  size_t named = 0;      // how many of boxes, scores and labels have a name that says so
-  bool by_type = false;  // class numbers are integers
+  size_t named = 0;      // number of outputs among boxes, scores and labels whose names say so
+  bool by_type = false;  // true if class numbers are integers
 };
 
 bool is_count_name(const OutputFacts& output) {
@@ -31,12 +31,13 @@ bool is_label_name(const OutputFacts& output) {
   return name_has(output, {"label", "class", "cls"}) && !is_score_name(output);
 }
 bool is_box_name(const OutputFacts& output) { return name_has(output, {"box", "dets"}); }
-// Names of outputs that precede a graph's non-maximum suppression.
+// Returns whether names say that the outputs precede a graph's non-maximum suppression.
 bool is_raw_name(const OutputFacts& output) {
   return has_word(output, {"raw"}) || name_has(output, {"anchor", "multiclass"});
 }
 
-// Vectors of `rows` elements beside the boxes: which are scores, which are class numbers.
+// Decides which of the vectors of `rows` elements beside the boxes are scores, and which are class
+// numbers.
 bool assign_vectors(const ModelFacts& facts, const std::vector<size_t>& vectors, Triple& triple) {
   std::optional<size_t> scores, labels;
   for (const size_t i : vectors) {
@@ -59,7 +60,7 @@ bool assign_vectors(const ModelFacts& facts, const std::vector<size_t>& vectors,
       ++triple.named;
     }
   }
-  // Without names: boxes, classes, scores is the order of TensorFlow and its Lite form.
+  // Without names, takes boxes, classes, scores: the order of TensorFlow and its Lite form.
   for (const size_t i : vectors) {
     if (i == scores || i == labels) continue;
     if (!labels)
@@ -108,10 +109,10 @@ struct TripleHead {
   Triple triple;
   bool y_first = false;
   Decided units;
-  bool classes_may_swap = false;  // no name says which vector is the classes
+  bool classes_may_swap = false;  // true if no name tells which vector holds the classes
   Decided order;                  // first: as assigned
   Suppression suppression = Suppression::none;
-  Decided form;  // of boxes before their suppression; first: corners
+  Decided form;  // for boxes before their suppression; first: corners
 
   size_t used(std::span<const Tensor> outputs) const {
     if (!triple.count || outputs[*triple.count].empty()) return triple.rows;
@@ -155,7 +156,8 @@ struct TripleHead {
       ordered += reach_of_box > 0 && is_ordered;
       turned_round = turned_round || (!is_ordered && scores[i] >= settings.threshold);
     }
-    // Objects are corners; candidates may be centre and size, of which few are ordered as corners are.
+    // Objects are corners; candidates may be centre and size, few of which are ordered as corners
+    // are.
     const auto form_seen = used_rows == 0                                ? Decided::open
                            : turned_round || ordered * 4 < used_rows * 3 ? Decided::second
                                                                          : Decided::first;
@@ -201,7 +203,7 @@ struct TripleHead {
   }
 };
 
-// Whose form this is, by names and types.
+// The framework whose form this is, by names and types.
 enum class Origin { tensorflow, lite, torchvision, nvidia, nas, other };
 
 Origin origin_of(const ModelFacts& facts, const Triple& triple) {
@@ -210,8 +212,8 @@ Origin origin_of(const ModelFacts& facts, const Triple& triple) {
   const bool float_labels = is_float(labels.type);
   if (name_has(boxes, {"detection_boxes"}))
     return float_labels ? Origin::tensorflow : Origin::nvidia;
-  const bool nms_plugin = name_has(boxes, {"nms"});  // TensorRT's: x before y
-  // Its count is a float as well; TensorRT's is an integer.
+  const bool nms_plugin = name_has(boxes, {"nms"});  // TensorRT: x before y
+  // The count is a float as well; TensorRT's is an integer.
   if (float_labels && triple.named == 0 && triple.count &&
       is_float(facts.outputs[*triple.count].type) && !nms_plugin)
     return Origin::lite;
@@ -221,8 +223,8 @@ Origin origin_of(const ModelFacts& facts, const Triple& triple) {
   return Origin::other;
 }
 
-// The model says whether it suppresses, or its form does: a count of objects, the name of an operation,
-// or queries, each of which is an object of its own.
+// Returns whether the model suppresses boxes, if it states that or its form tells: a count of
+// objects, the name of an operation, or queries, each of which is an object of its own.
 std::optional<bool> suppresses(const ModelFacts& facts, const Triple& triple, Origin origin) {
   for (const char* key : {"nms", "end2end"})
     if (const std::string stated = lower(info(facts, key)); !stated.empty())

@@ -1,4 +1,4 @@
-// YAML by the events of libyaml-cpp, so that nothing is built that is not bounded.
+// Parses YAML by the events of libyaml-cpp, so that everything that is built has limits.
 #include "engine/heads/yaml.h"
 
 #include <yaml-cpp/eventhandler.h>
@@ -55,8 +55,8 @@ class Builder final : public YAML::EventHandler {
   void OnMapEnd() override { open_.pop_back(); }
 
  private:
-  // A sequence or mapping that has not ended. Its node stays where it is until then: siblings come
-  // later.
+  // A sequence or mapping that has not ended. Until then its node stays in place, because siblings
+  // come later.
   struct Level {
     YamlNode* node = nullptr;
     std::string key;
@@ -78,7 +78,7 @@ class Builder final : public YAML::EventHandler {
     Level& level = open_.back();
     if (level.node->kind == YamlNode::Kind::sequence)
       return &level.node->items.emplace_back(std::move(node));
-    if (!level.has_key) {  // a key that is null or a mapping itself
+    if (!level.has_key) {  // the key is null or a mapping itself
       level.has_key = true;
       level.key.clear();
       if (node.kind == YamlNode::Kind::scalar) return nullptr;

@@ -1,5 +1,5 @@
 // Reads YAML as exporters write it, by libyaml-cpp: mappings, sequences and scalars of the first
-// document. Anchors and aliases are refused.
+// document. Refuses anchors and aliases.
 #pragma once
 
 #include <string>
@@ -8,18 +8,20 @@
 
 namespace clinfer {
 
-// A scalar, a sequence or a mapping; scalars are texts, null is an empty one.
+// A scalar, a sequence or a mapping. Scalars are texts; null is an empty one.
 struct YamlNode {
   enum class Kind { scalar, sequence, mapping } kind = Kind::scalar;
   std::string text;
   std::vector<YamlNode> items;
   std::vector<std::pair<std::string, YamlNode>> members;  // in the order of the file
 
-  const YamlNode* find(const std::string& key) const;  // null: no mapping, or no such key
-  std::string text_of(const std::string& key) const;   // "" where there is no such scalar
+  // Null: the node is no mapping, or has no such key.
+  const YamlNode* find(const std::string& key) const;
+  std::string text_of(const std::string& key) const;  // "" if there is no such scalar
 };
 
-// Throws Error{bad_argument} that names the line: of what is no YAML, too deep or too large.
+// Throws Error{bad_argument}, which names the line, for text that is no YAML, too deep or too
+// large.
 YamlNode parse_yaml(const std::string& text);
 
 }  // namespace clinfer

@@ -1,7 +1,7 @@
-// YOLO heads whose boxes are rows of one output with an objectness: v5 and v7 (three anchors a
-// cell, decoded; with mask coefficients, key points or face points after these), YOLOX (cells with
-// raw offsets) and v6 (cells, decoded). Rows of six are one class's, or corners, score and class before
-// their suppression, as DeepStream-Yolo's exporters write them.
+// Reads YOLO heads whose boxes are rows of one output with an objectness: v5 and v7 (three anchors
+// in each cell, decoded; followed by mask coefficients, key points or face points), YOLOX (cells
+// with raw offsets) and v6 (cells, decoded). Rows of six belong to a single class, or have corners,
+// score and class before their suppression, as DeepStream-Yolo's exporters write them.
 #include <algorithm>
 
 #include "engine/heads/common.h"
@@ -16,8 +16,8 @@ namespace {
 // The output [1,N,M] with `per_cell` rows for each cell, or [1,M,N], as some converters leave it.
 struct RowTable {
   size_t output = 0, rows = 0, columns = 0;
-  bool turned = false;  // [1,M,N]
-  bool alone = true;    // no further output
+  bool turned = false;  // true for [1,M,N]
+  bool alone = true;    // true if there is no further output
 };
 std::optional<RowTable> find_table(const ModelFacts& facts, int per_cell) {
   for (const bool turned : {false, true})
@@ -32,7 +32,7 @@ std::optional<RowTable> find_table(const ModelFacts& facts, int per_cell) {
   return std::nullopt;
 }
 
-// The table's tensor as [1,N,M].
+// Returns the table's tensor as [1,N,M].
 Tensor rows_of(const RowTable& table, std::span<const Tensor> outputs) {
   const Tensor& tensor = output_of(outputs, table.output, table.rows * table.columns);
   if (!table.turned) return tensor;
@@ -47,13 +47,13 @@ Tensor rows_of(const RowTable& table, std::span<const Tensor> outputs) {
       rows);
 }
 
-// The columns of a row: box and objectness in front, then classes and the rest.
+// The columns of a row: box and objectness first, then classes and the rest.
 struct RowLayout {
   size_t classes_at = 5, classes = 0;
   size_t masks = 0, masks_at = 0;  // coefficients
   size_t points_at = 0;
   PointShape points;
-  bool landmarks = false;  // points are a face's, without confidence
+  bool landmarks = false;  // points belong to a face and have no confidence
   bool guessed = false;    // the points are a guess, which the values must confirm
 };
 
@@ -71,9 +71,9 @@ struct RowHead {
   RowLayout layout;
   std::optional<Prototypes> prototypes;
   Decided units;
-  Decided sixes;  // of rows of six; first: of one class
+  Decided sixes;  // for rows of six; first: a single class
 
-  // Rows of six with corners and class numbers: no row says anything else.
+  // Returns whether rows of six have corners and class numbers, which no row may contradict.
   bool are_corner_rows(const Floats& values) const {
     if (table.columns != 6 || table.turned) return false;
     size_t rows = 0;
@@ -113,7 +113,7 @@ struct RowHead {
     return false;
   }
 
-  // Rows of centre, size, objectness and class scores, decoded to pixels or shares of the input.
+  // Decodes rows of centre, size, objectness and class scores, in pixels or shares of the input.
   void decode(const Floats& values, const RowScan& scan, std::span<const Tensor> outputs,
               const DecodeSettings& settings, Results& results) const {
     const bool shares = units.settle(unit_seen(scan.reach), Decided::second) == Decided::first;
@@ -185,7 +185,7 @@ struct CellHead {
       rows.decode_corner_rows(values, scan, settings, results);
       return;
     }
-    // Logarithms of sizes in steps stay far below 10 and are often negative; of the sizes
+    // Logarithms of sizes in steps stay far below 10 and are often negative; among the sizes
     // themselves some are larger in any picture, and none is negative.
     float largest = 0, least = 0;
     for (size_t i = 0; i < table.rows; ++i)
@@ -209,7 +209,7 @@ struct CellHead {
     Candidates candidates(settings);
     std::vector<float> buffer;
     auto level = levels.begin();
-    size_t first = 0;  // row of the level
+    size_t first = 0;  // first row of the level
     const auto cells = [](const GridLevel& of) {
       return static_cast<size_t>(of.rows) * static_cast<size_t>(of.columns);
     };
@@ -230,15 +230,15 @@ struct CellHead {
   }
 };
 
-// Chooses between heads that differ in the columns before the classes: certain if this one has as
+// Distinguishes heads that differ in the columns before the classes: certain if this one has as
 // many classes as there are labels (or COCO's 80). A wrong number of labels says nothing.
 Fit fit_by_classes(const ModelFacts& facts, size_t classes) {
   if (facts.labels.size() == classes) return Fit::certain;
   return classes == 80 ? Fit::likely : Fit::possible;
 }
 
-// Rows of six: labels of three classes or more say that they are corner rows, else the values do. False:
-// rows of another size, or with their axes swapped.
+// Settles rows of six: with labels of three or more classes they have corners, else values decide.
+// Returns false for rows of another size, or with swapped axes.
 bool settle_sixes(const ModelFacts& facts, RowHead& head) {
   if (head.table.columns != 6 || head.table.turned) return false;
   if (facts.own_labels && facts.labels.size() > 2) head.sixes = Decided(Decided::second);
@@ -269,15 +269,16 @@ Match match_yolox(const ModelFacts& facts) {
   const bool sixes = settle_sixes(facts, head);
   const bool named = file_says(facts, "yolox") || file_says(facts, "yolo_x") ||
                      file_says(facts, "yolov6") || file_says(facts, "yolo_v6");
-  // Columns for cells are rather v8's, unless the name or COCO's number of classes says otherwise.
+  // A column for each cell is more likely v8's, unless the name or COCO's number of classes says
+  // otherwise.
   match.fit = !table->turned || named ? fit_by_classes(facts, layout.classes)
               : layout.classes == 80  ? Fit::likely
                                       : Fit::possible;
   match.reason = "a row of " + std::to_string(table->columns) + " for each of " +
                  std::to_string(table->rows) + " cells";
   match.classes = layout.classes;
-  if (sixes) match.classes = 0;  // the values tell
-  // DeepStream-Yolo's exporters call their input so; YOLOX's is "images".
+  if (sixes) match.classes = 0;  // the values decide
+  // DeepStream-Yolo's exporters call their input "input"; YOLOX's is "images".
   const bool deepstream = sixes && !named && facts.input_names == std::vector<std::string>{"input"};
   if (deepstream || (sixes && head.sixes.get() == Decided::second)) {
     match.fit = Fit::certain;
@@ -299,8 +300,8 @@ Match match_yolov5_rows(const ModelFacts& facts) {
   match.fit = Fit::certain;
   match.reason = "three rows of " + std::to_string(columns) + " a cell";
   layout.classes = columns - 5;
-  // Beside it there are the maps that it was made of, and prototypes; boxes apart are another
-  // head's.
+  // It may be accompanied by the maps from which it was made, and by prototypes; separate boxes
+  // belong to another head.
   for (size_t i = 0; i < facts.outputs.size(); ++i)
     if (i != table->output && facts.outputs[i].shape.size() < 5 &&
         !(head.prototypes && i == head.prototypes->output))

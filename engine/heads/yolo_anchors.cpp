@@ -1,5 +1,5 @@
-// YOLO heads as feature maps with anchors: RegionYolo outputs (v2, v3), and raw convolutions of v3,
-// v4 and v5.
+// Reads YOLO heads that are feature maps with anchors: RegionYolo outputs (v2, v3), and raw
+// convolutions of v3, v4 and v5.
 #include <algorithm>
 #include <charconv>
 
@@ -9,7 +9,7 @@
 
 namespace clinfer {
 
-Match match_yolov5_rows(const ModelFacts& facts);  // yolo.cpp
+Match match_yolov5_rows(const ModelFacts& facts);  // defined in yolo.cpp
 
 namespace {
 
@@ -26,9 +26,9 @@ struct AnchorLevel {
   size_t rows = 0, columns = 0, anchors = 0, classes = 0;
   // Steps to attribute k of anchor a at cell (y, x).
   size_t anchor_step = 0, attribute_step = 0, y_step = 0, x_step = 0;
-  std::vector<float> sizes;  // width, height of each anchor; pixels, or cells for v2
-  bool activated = false;    // the graph squashed everything but the sizes
-  bool softmax = false;      // classes are logits of one choice
+  std::vector<float> sizes;  // width and height of each anchor, in pixels, or in cells for v2
+  bool activated = false;    // the graph squashed everything except the sizes
+  bool softmax = false;      // classes are logits for a softmax
 };
 
 std::vector<float> parse_floats(const std::string& text) {
@@ -54,7 +54,7 @@ bool parse_bool(const std::map<std::string, std::string>& attributes, const char
   return value == "true" || value == "1" || value == "yes";
 }
 
-// Rows and columns of a grid of `cells` that has the input's aspect.
+// Finds rows and columns of a grid of `cells` cells that has the input's aspect ratio.
 bool grid_of(const ModelFacts& facts, int64_t cells, size_t& rows, size_t& columns) {
   for (int stride : {8, 16, 32, 64}) {
     const int64_t c = facts.width / stride, r = facts.height / stride;
@@ -67,8 +67,8 @@ bool grid_of(const ModelFacts& facts, int64_t cells, size_t& rows, size_t& colum
   return false;
 }
 
-// Returns whether the graph squashed its values: raw maps have negative ones everywhere, as objects
-// are rare.
+// Returns whether the graph squashed its values: raw maps have negative ones everywhere, since
+// objects are rare.
 bool is_activated(const std::vector<AnchorLevel>& levels, std::span<const Tensor> outputs) {
   for (const AnchorLevel& level : levels) {
     const size_t size = level.rows * level.columns * level.anchors * (5 + level.classes);
@@ -79,7 +79,7 @@ bool is_activated(const std::vector<AnchorLevel>& levels, std::span<const Tensor
   return true;
 }
 
-// squashed: first where the graph squashed everything.
+// `squashed`: first if the graph squashed everything.
 void decode_levels(const ModelFacts& facts, Version version, const std::vector<AnchorLevel>& levels,
                    const Decided& squashed, std::span<const Tensor> outputs,
                    const DecodeSettings& settings, Results& results) {
@@ -140,7 +140,7 @@ void decode_levels(const ModelFacts& facts, Version version, const std::vector<A
   finish(settings, suppression_of(facts, family_of(version)), candidates, results);
 }
 
-// Levels from RegionYolo operations, which carry their anchors.
+// Finds levels in RegionYolo operations, which state their anchors.
 std::optional<std::vector<AnchorLevel>> region_levels(const ModelFacts& facts, Version& version) {
   std::vector<AnchorLevel> levels;
   for (size_t i = 0; i < facts.outputs.size(); ++i) {
@@ -192,8 +192,8 @@ std::optional<std::vector<AnchorLevel>> region_levels(const ModelFacts& facts, V
   return levels;
 }
 
-// Levels from raw maps [1,3*(5+C),h,w], [1,h,w,3*(5+C)] or [1,3,h,w,5+C]; anchors smallest first,
-// three a level.
+// Finds levels in raw maps [1,3*(5+C),h,w], [1,h,w,3*(5+C)] or [1,3,h,w,5+C]; the smallest anchors
+// first, three in each level.
 std::optional<std::vector<AnchorLevel>> raw_levels(const ModelFacts& facts,
                                                    const std::vector<float>& anchors) {
   std::vector<AnchorLevel> levels;
@@ -248,13 +248,13 @@ std::optional<std::vector<AnchorLevel>> raw_levels(const ModelFacts& facts,
   return levels;
 }
 
-// The anchors that the networks were published with, pixels of the input.
+// The anchors with which the networks were published, in pixels of the input.
 const std::vector<float> kV3 = {10, 13, 16,  30,  33, 23,  30,  61,  62,
                                 45, 59, 119, 116, 90, 156, 198, 373, 326};
 const std::vector<float> kV4 = {12, 16, 19,  36,  40,  28,  36,  75,  76,
                                 55, 72, 146, 142, 110, 192, 243, 459, 401};
 const std::vector<float> kTiny = {23, 27, 37, 58, 81, 82, 81, 82, 135, 169, 344, 319};
-// YOLOv2's, in cells: trained on COCO, and the tiny one trained on VOC.
+// YOLOv2's anchors in cells: those trained on COCO, and those of the tiny network trained on VOC.
 const std::vector<float> kV2Coco = {0.57273f, 0.677385f, 1.87446f, 2.06253f, 3.33843f,
                                     5.47434f, 7.88282f,  3.52778f, 9.77052f, 9.16828f};
 const std::vector<float> kV2Voc = {1.08f,  1.19f, 3.42f, 4.41f,  6.63f,
@@ -265,7 +265,8 @@ bool file_says(const ModelFacts& facts, const char* word) {
          lower(info(facts, "model_type")).find(word) != std::string::npos;
 }
 
-// Anchors of model_info, else the published ones of the version for this number of outputs.
+// Takes anchors of model_info, or else the published ones of the version for this number of
+// outputs.
 Match match_raw(const ModelFacts& facts, Version version, const std::vector<float>& published) {
   std::vector<float> anchors = parse_floats(info(facts, "anchors"));
   const bool own = !anchors.empty() && anchors.size() == 6 * facts.outputs.size();
@@ -273,7 +274,7 @@ Match match_raw(const ModelFacts& facts, Version version, const std::vector<floa
   const auto levels = raw_levels(facts, anchors);
   if (!levels) return {Fit::no, "needs two or three maps [1,3*(5+classes),h,w]", {}};
   Match match;
-  // Only v5 has sizes that a graph can squash with the rest.
+  // Only v5 has sizes that a graph can squash together with the rest.
   match.decode = [facts, version, levels = *levels,
                   squashed = version == Version::v5 ? Decided() : Decided(Decided::second)](
                      std::span<const Tensor> outputs, const DecodeSettings& settings,
@@ -291,13 +292,13 @@ Match match_raw(const ModelFacts& facts, Version version, const std::vector<floa
   return match;
 }
 
-// Returns whether the coarsest map comes first, as Darknet's v3 has them.
+// Returns whether the coarsest map comes first, as in Darknet's v3.
 bool coarse_first(const ModelFacts& facts) {
   return facts.outputs.size() >= 2 &&
          count(facts.outputs.front().shape) < count(facts.outputs.back().shape);
 }
 
-// One map [1,5*(5+C),h,w] at stride 32: v2 without its RegionYolo.
+// Reads one map [1,5*(5+C),h,w] at stride 32: v2 without its RegionYolo.
 Match match_v2_map(const ModelFacts& facts) {
   if (facts.outputs.size() != 1) return {};
   const Shape& s = facts.outputs[0].shape;
@@ -364,8 +365,8 @@ Match match_yolov4(const ModelFacts& facts) {
 Match match_yolov5(const ModelFacts& facts) {
   Match rows = match_yolov5_rows(facts);
   if (rows.fit != Fit::no) return rows;
-  // v5's own heads differ from v3's in the activation, not in the anchors; v7's are v4's. Both are
-  // of rank 5 in their exports.
+  // v5's heads differ from v3's in the activation, not in the anchors; v7 has v4's anchors. Exports
+  // of both have rank 5.
   const bool v7 = file_says(facts, "yolov7");
   Match raw = match_raw(facts, Version::v5, v7 ? kV4 : kV3);
   if (raw.fit == Fit::possible &&

@@ -1,6 +1,6 @@
-// YOLO v8 and later before suppression: one output with a column (or row) for each cell of strides
-// 8, 16, 32: centre and size, a probability for each class, and what the task adds: key points, an
-// angle, or coefficients of mask prototypes, which lie in a second output.
+// Reads YOLO v8 and later before suppression: one output with a column (or row) for each cell of
+// strides 8, 16, 32, which holds centre and size, a probability for each class, and what the task
+// adds: key points, an angle, or coefficients of mask prototypes, which are in a second output.
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -22,8 +22,8 @@ struct CellOutput {
   bool class_major = true;
 };
 
-// The first output with a row or column for each cell; several of one shape are main and auxiliary
-// heads (v9).
+// Returns the first output with a row or column for each cell; several of one shape are main and
+// auxiliary heads (v9).
 std::optional<CellOutput> find_cells(const ModelFacts& facts) {
   for (size_t i = 0; i < facts.outputs.size(); ++i) {
     const Shape& s = facts.outputs[i].shape;
@@ -41,7 +41,7 @@ struct Layout {
   size_t classes = 0, extra = 0;  // columns after the classes
   std::string why;
   std::vector<std::string> assumptions;
-  bool guessed = false;  // a usual layout, which the values must confirm
+  bool guessed = false;  // true for a usual layout, which the values must confirm
 };
 
 std::optional<Task> stated_task(const ModelFacts& facts) {
@@ -67,7 +67,7 @@ const char* name_of(Task task) {
   return "detect";
 }
 
-// Returns how many columns a task adds after the classes, where that is known.
+// Returns how many columns a task adds after the classes, if that is known.
 std::optional<size_t> extra_of(const ModelFacts& facts, Task task, size_t columns,
                                const std::optional<Prototypes>& prototypes) {
   const size_t room = columns - 5;
@@ -138,16 +138,16 @@ Layout settle(const ModelFacts& facts, const CellOutput& cells,
   return layout;
 }
 
-// The best class of each cell, and how far coordinates and scores reach. One walk in the order of
-// memory, the largest part of what the host does for a frame.
+// The best class of each cell, and the range of coordinates and scores. Computed in one walk in the
+// order of memory, which is most of the host's work for a frame.
 struct CellScan {
   std::vector<float> best;
   std::vector<int> label;
   float reach = 0, lowest = 0, highest = 0;
 };
 
-// Floats as integers that compare as they do, in loops that the compiler vectorises: the magnitude's bits
-// with the sign of the number. NaN is neither above anything nor below it.
+// Converts floats to integers that compare in the same way, in loops that the compiler vectorises:
+// the magnitude's bits with the sign of the number. NaN is neither above nor below anything.
 template <typename Bits>
 struct Order {
   using Key = Bits;  // as wide as the floats
@@ -191,7 +191,7 @@ void compare_plane(const Bits* __restrict plane, size_t count, typename Order<Bi
   }
 }
 
-// Of planes of `count` cells, `classes` of them after four of coordinates.
+// Scans planes of `count` cells: four of coordinates, then `classes`.
 template <typename Bits>
 CellScan scan_planes(const void* memory, size_t count, size_t classes) {
   using Of = Order<Bits>;
@@ -255,8 +255,8 @@ bool all_below(const Floats& values, const CellOutput& cells, size_t from, float
   return true;
 }
 
-// Says whether the first class looks like an objectness, as YOLOX and v6 have before their classes:
-// it is high wherever another class is, or in most cells.
+// Returns a message if the first class looks like an objectness, which YOLOX and v6 have before
+// their classes: it is high wherever another class is, or in most cells.
 std::string objectness_seen(const Floats& values, const CellOutput& cells, size_t classes,
                             const CellScan& scan, float threshold) {
   constexpr float kHigh = 0.5f;
@@ -303,14 +303,15 @@ struct CellHead {
     const float x_unit = pixels ? 1 : static_cast<float>(facts.width);
     const float y_unit = pixels ? 1 : static_cast<float>(facts.height);
     const size_t tail = 4 + layout.classes;
-    // Some point of some cell lies more than a pixel from the corner, unless there are no points.
+    // Some point of some cell must lie more than a pixel from the corner, unless there are no
+    // points.
     if (layout.guessed && pixels && all_below(values, cells, tail, 1.01f)) {
       results.contradiction =
           "no key point lies inside the picture: the columns are rather those of " +
           std::to_string(cells.columns - 4) + " classes (post-process=yolov8)";
       return;
     }
-    // COCO's 80 classes and those that are stated are no guess.
+    // COCO's 80 classes, and stated ones, are no guess.
     if (layout.task == Task::detect && layout.fit < Fit::certain && layout.classes > 1 &&
         layout.classes != 80) {
       results.contradiction =
@@ -371,7 +372,7 @@ Match match_task(const ModelFacts& facts, Task task) {
     const std::string why = std::string("is read as ") + name_of(layout.task) + ": " + layout.why;
     layout = {task, Fit::against, cells->columns - 4 - *extra, *extra, why, {}, false};
   }
-  // Further outputs speak for something else, unless they are of the same kind.
+  // Further outputs suggest something else, unless they are of the same kind.
   for (size_t i = 0; i < facts.outputs.size(); ++i)
     if (i != cells->output && facts.outputs[i].shape != facts.outputs[cells->output].shape &&
         !(layout.task == Task::segment && prototypes && i == prototypes->output) &&

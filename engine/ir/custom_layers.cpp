@@ -1,4 +1,4 @@
-// Reading and checking custom layers: every element, attribute and value is one that the schema has.
+// Reads and checks custom layers. Only elements, attributes and values of the schema are accepted.
 #include "engine/ir/custom_layers.h"
 
 #include <algorithm>
@@ -19,8 +19,8 @@ namespace clinfer {
 namespace {
 
 constexpr size_t kMostBytes = size_t{16} << 20;  // of a file
-constexpr size_t kMostItems = 1000;              // layers, defines, sources of each
-constexpr int64_t kMostArguments = 64;           // of a kernel
+constexpr size_t kMostItems = 1000;     // limit of layers, and of defines or sources in each
+constexpr int64_t kMostArguments = 64;  // of a kernel
 constexpr size_t kLongestName = 128;
 
 bool is_identifier(std::string_view text) {
@@ -88,7 +88,7 @@ class Document {
         fail(xml, printable(attribute.name()), "there is no such attribute; it may have " + names);
   }
 
-  // Throws for children that are not in the list, and for several of one that `once` has.
+  // Throws for children that are not in `known`, and for repeated ones that are in `once`.
   void check_children(const pugi::xml_node& xml, std::initializer_list<const char*> known,
                       std::initializer_list<const char*> once) const {
     std::string names;
@@ -202,7 +202,7 @@ class Document {
     CustomLayer::Define define;
     define.where = where(xml);
     define.name = need(xml, "name");
-    // The name, perhaps parameters in parentheses, perhaps a value.
+    // A macro consists of its name, optional parameters in parentheses, and an optional value.
     const std::string macro = define.name.substr(0, define.name.find_first_of(" \t("));
     if (!is_identifier(macro) || define.name.find_first_of("\r\n\\") != std::string::npos)
       fail(xml, "name", "this is not the name of a macro");
@@ -339,7 +339,7 @@ void CustomLayers::add(std::string_view xml, const std::string& file,
 std::vector<std::string> split_config_files(const std::string& value) {
   std::vector<std::string> words;
   bool quoted = false, open = false;
-  std::set<size_t> whole;  // words that were in quotes
+  std::set<size_t> whole;  // indices of words that were in quotes
   for (const char c : value) {
     if (c == '"') {
       if (!open) words.emplace_back();
@@ -357,7 +357,7 @@ std::vector<std::string> split_config_files(const std::string& value) {
   if (quoted)
     throw Error(ErrorCode::bad_argument, "CONFIG_FILE=" + printable(value) + ": a '\"' is missing");
   if (is_file(value)) return {value};
-  // Several words are one name if a file has it.
+  // Joins several words to one name if a file has that name.
   std::vector<std::string> files;
   for (size_t i = 0; i < words.size(); ++i) {
     std::string name = words[i];
@@ -393,7 +393,7 @@ void set_custom(Node& node, std::shared_ptr<const CustomLayer> layer, const std:
   use->outputs = std::move(outputs);
   node.custom = std::move(use);
   node.def = &custom_op();
-  node.type = "custom " + type;  // which no pass takes for an operation that it knows
+  node.type = "custom " + type;  // keeps passes from taking it for an operation that they know
 }
 
 }  // namespace clinfer

@@ -13,14 +13,15 @@ constexpr int64_t kOpen = -1;
 constexpr int kLargestSide = 16384;
 constexpr int64_t kTallestText = 256;
 
-// PP-OCR's width for its height of 48 is 320; networks halve the width up to five times.
+// Returns the width of a line of text. PP-OCR has 320 for its height of 48; the width is a multiple
+// of 32, because networks halve it up to five times.
 int64_t width_of_text(int64_t height) { return (height * 20 / 3 + 31) / 32 * 32; }
 
 [[noreturn]] void refuse(const std::string& what, SourcePlace place = SourcePlace::here()) {
   throw Error(ErrorCode::bad_argument, what, place);
 }
 
-// The place of a letter in "[N,C,H,W]".
+// Returns the position of a letter in "[N,C,H,W]".
 std::optional<size_t> place_in(const std::string& layout, char letter) {
   const size_t at = layout.find(letter);
   if (at == std::string::npos) return {};
@@ -30,10 +31,10 @@ std::optional<size_t> place_in(const std::string& layout, char letter) {
 
 struct PictureAxes {
   size_t height = 0, width = 0;
-  std::optional<size_t> frames = {};  // of a clip
+  std::optional<size_t> frames = {};  // axis of a clip's frames
 };
 
-// Where the layout says nothing, the channels (1 or 3) do: a picture or a clip, with channels
+// Returns the axes of a picture or a clip. If there is no layout, looks for channels (1 or 3)
 // before or after height and width.
 std::optional<PictureAxes> picture_axes(const StatedInput& input) {
   const Shape& shape = input.shape;
@@ -61,7 +62,7 @@ std::optional<size_t> picture_among(std::span<const StatedInput> inputs) {
   return {};
 }
 
-// "frames=T" is the length of the clip that an input takes, unless an input has that name.
+// Returns the input whose clip length "frames=T" sets, unless an input has that name.
 std::optional<size_t> clip_among(std::span<const StatedInput> inputs, const std::string& key,
                                  const Shape& shape) {
   if (key != "frames" || shape.size() != 1) return {};
@@ -95,7 +96,7 @@ size_t need_input(std::span<const StatedInput> inputs, const std::string& key) {
   refuse("reshape: the model has no input \"" + key + "\"; it has " + describe(inputs));
 }
 
-// Puts the wanted sizes into `shapes`, where `replaces` accepts the dimension's present size.
+// Writes the wanted sizes to `shapes`, where `replaces` accepts the dimension's present size.
 template <typename Replaces>
 void apply(std::span<const StatedInput> inputs, const InputShapes& wanted,
            std::vector<Shape>& shapes, Replaces replaces) {
@@ -137,7 +138,7 @@ void InputShapes::add(const std::string& text) {
     return value;
   };
   const std::string_view all = text;
-  // Names may hold '=' themselves, dimensions do not.
+  // Splits at the last '=': names may contain one, dimensions do not.
   if (const size_t equals = all.rfind('='); equals != std::string_view::npos) {
     Shape shape;
     for (size_t at = equals + 1; at <= all.size();) {

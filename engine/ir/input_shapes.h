@@ -1,5 +1,5 @@
-// The shapes that a model's inputs get: what its file states, with open dimensions filled in and
-// with what the user asks for instead.
+// Determines the shapes of a model's inputs: those that the file states, with open dimensions
+// filled in, or those that the user wants instead.
 #pragma once
 
 #include <charconv>
@@ -13,19 +13,20 @@
 
 namespace clinfer {
 
-// An input as a file states it; -1 where a dimension is open.
+// An input as a file states it; open dimensions are -1.
 struct StatedInput {
   std::string name;
   std::vector<std::string> tensor_names;
-  std::string layout;  // "[N,C,H,W]", or "" where the file has none
+  std::string layout;  // "[N,C,H,W]", or "" if the file states none
   Shape shape;
 };
 
-// Attribute of a Parameter: its width was open, and is that of a line of text (text_among).
+// Attribute of a Parameter whose width was open and was set to that of a line of text
+// (text_among()).
 inline constexpr const char* kOpenWidth = "open_width";
 
-// The input that `key` means: by its number, else by the name of its layer, else by a tensor's name.
-// `inputs`: StatedInputs or Ports.
+// Finds the input that `key` means: by its number, else by the name of its layer, else by a
+// tensor's name. `inputs`: StatedInputs or Ports.
 template <typename Inputs>
 std::optional<size_t> find_input(const Inputs& inputs, const std::string& key) {
   size_t index = 0;
@@ -39,22 +40,21 @@ std::optional<size_t> find_input(const Inputs& inputs, const std::string& key) {
   return {};
 }
 
-// The graph's Parameters, in their order; "layout" is an attribute of theirs.
+// Returns the graph's Parameters in their order; "layout" is an attribute of theirs.
 std::vector<StatedInput> stated_inputs(const Graph& graph);
 
-// Fills in open dimensions: from `wanted`, else 1 for the batch; what is chosen here adds a line to
-// `notes`.
-// Dimensions that the file states stay. Throws Error{unsupported} for another dimension that is
-// open, and says how to set it; Error{bad_argument} where `wanted` names no input or has another
-// rank.
+// Fills in open dimensions: from `wanted`, else 1 for the batch; adds a line to `notes` for each
+// choice made here. Dimensions that the file states stay. Throws Error{unsupported}, with how to
+// set it, for another open dimension, and Error{bad_argument} if `wanted` names no input or has
+// another rank.
 std::vector<Shape> fill_open(std::span<const StatedInput> inputs, const InputShapes& wanted,
                              std::vector<std::string>& notes);
 
-// The input, if any, that fill_open() gives the width of a line of text.
+// Returns the input, if any, that fill_open() gives the width of a line of text.
 std::optional<size_t> text_among(std::span<const StatedInput> inputs, const InputShapes& wanted);
 
-// `shapes`, which have no open dimensions, with what is wanted in place of what the file states.
-// Throws Error{bad_argument} as above, also for a size where no input takes a picture.
+// Returns `shapes`, which have no open dimensions, with the wanted shapes in place of the file's.
+// Throws Error{bad_argument} as above, and for a size if no input takes a picture.
 std::vector<Shape> with_wanted(std::span<const StatedInput> inputs, std::vector<Shape> shapes,
                                const InputShapes& wanted);
 

@@ -1,5 +1,5 @@
-// XML to layers (as the file states them), layers and edges to graph nodes, then shapes: inferred,
-// and compared with the file's.
+// Reads XML to layers as the file states them, makes graph nodes of layers and edges, infers shapes
+// and compares them with the file's.
 #include "engine/ir/ir_reader.h"
 
 #include <algorithm>
@@ -24,8 +24,8 @@ namespace clinfer {
 
 namespace {
 
-constexpr size_t kMostNamedLayers = 1000;  // in one message about unsupported layers
-constexpr size_t kDeepestBody = 4;         // loops inside loops
+constexpr size_t kMostNamedLayers = 1000;  // limit for one message about unsupported layers
+constexpr size_t kDeepestBody = 4;         // depth of loops inside loops
 
 [[noreturn]] void bad(const std::string& what, SourcePlace place = SourcePlace::here()) {
   throw Error(ErrorCode::bad_model, what, place);
@@ -34,12 +34,12 @@ constexpr size_t kDeepestBody = 4;         // loops inside loops
   throw Error(ErrorCode::unsupported, what, place);
 }
 
-// An input or output as a <port> states it.
+// An input or output as a <port> element states it.
 struct StatedPort {
   int64_t id = 0;
-  Shape shape;                     // kDynamic where open
-  bool states_shape = false;       // false: of no dimensions, or the file says nothing
-  std::optional<StoredType> type;  // none where the file says nothing
+  Shape shape;                     // kDynamic for an open dimension
+  bool states_shape = false;       // false for no dimensions, and if the file states none
+  std::optional<StoredType> type;  // empty if the file states none
   std::vector<std::string> names;
   std::string layout;  // "[N,C,H,W]" or ""
 };
@@ -47,7 +47,7 @@ struct StatedPort {
 // The ports of one side of a layer, in the order of the file.
 struct StatedPorts {
   std::vector<StatedPort> list;
-  std::vector<std::pair<int64_t, size_t>> by_id;  // sorted; where in the list
+  std::vector<std::pair<int64_t, size_t>> by_id;  // sorted; index into `list`
 
   std::optional<size_t> find(int64_t id) const {
     const auto found = std::lower_bound(by_id.begin(), by_id.end(), std::make_pair(id, size_t{0}));
@@ -64,13 +64,13 @@ struct LayerBody {
 
 struct Layer {
   pugi::xml_node xml;
-  std::string version;  // as written
+  std::string version;  // as written in the file
   StatedPorts inputs, outputs;
   Node* node = nullptr;
   std::vector<LayerBody> bodies = {};
 };
 
-// Earlier and other writers' spellings of the graph's type names.
+// Translates type names that earlier and other writers use to those of the graph.
 std::string current_type(const std::string& type) {
   if (type == "Const") return "Constant";
   if (type == "Relu") return "ReLU";
@@ -114,7 +114,8 @@ StatedPort read_port(const pugi::xml_node& xml) {
   return port;
 }
 
-// <attribute name="affinity" value="GPU"/>, or <affinity value="GPU"/>; "" where there is none.
+// Reads <attribute name="affinity" value="GPU"/> or <affinity value="GPU"/>; returns "" if there is
+// none.
 std::string read_affinity(const pugi::xml_node& rt_info) {
   for (const pugi::xml_node& info : rt_info.children())
     if (std::strcmp(info.attribute("name").value(), kAffinity) == 0 ||
@@ -136,8 +137,8 @@ StatedPorts read_ports(const pugi::xml_node& xml) {
   return ports;
 }
 
-// Names and labels go to GStreamer, JSON and drawings, which take UTF-8 only: what is no UTF-8 is
-// made so here, once.
+// Replaces invalid UTF-8 here, once for all: names and labels go to GStreamer, JSON and drawings,
+// which accept nothing else.
 struct MakeValid : pugi::xml_tree_walker {
   template <typename Named>
   static void mend(Named item) {
@@ -151,7 +152,7 @@ struct MakeValid : pugi::xml_tree_walker {
   }
 };
 
-// The <net> element, or an error that says what the file is instead.
+// Returns the <net> element. Throws an error that tells what the file is instead.
 pugi::xml_node parse(std::string_view text, pugi::xml_document& document, int& format) {
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) bad("the file is empty");
   const bool utf16 =
@@ -193,20 +194,20 @@ pugi::xml_node parse(std::string_view text, pugi::xml_document& document, int& f
 struct Shared {
   std::function<ByteSource()> open_weights;
   const InputShapes& wanted;
-  const CustomLayers* custom;  // or null
+  const CustomLayers* custom;  // may be null
   const std::map<std::string, std::string>& rt_info;
   std::optional<Weights> weights = {};
   std::vector<std::string> notes = {};
   size_t unsupported_layers = 0;
-  std::string unsupported = {};  // the first of them
+  std::string unsupported = {};  // the first unsupported layers
 };
 
-// A <net>, or a <body> inside a layer.
+// Reads a <net>, or a <body> inside a layer.
 class NetReader {
  public:
   NetReader(Shared& shared, size_t depth) : shared_(shared), depth_(depth) {}
 
-  // Layers and edges, those of bodies as well; what is not supported is collected.
+  // Reads layers and edges, also those of bodies, and collects what is not supported.
   void read(const pugi::xml_node& net) {
     if (depth_ > kDeepestBody) unsupported("bodies are nested too deeply");
     graph_ = std::make_unique<Graph>();
@@ -216,7 +217,7 @@ class NetReader {
     collect_unsupported();
   }
 
-  // The graph, with its constants and bodies but without shapes. To be called once.
+  // Returns the graph with its constants and bodies, but without shapes. To be called once.
   std::unique_ptr<Graph> finish() {
     for (Layer& layer : layers_)
       naming(layer, [&] {
@@ -224,11 +225,11 @@ class NetReader {
         finish_bodies(layer);
       });
     graph_->sort();
-    if (depth_ == 0) fill_inputs();  // inside, shapes follow from outside
+    if (depth_ == 0) fill_inputs();  // shapes inside a body follow from outside
     return std::move(graph_);
   }
 
-  // The inferred shapes against those that the file states.
+  // Compares the inferred shapes with those that the file states.
   void compare_all() {
     for (const Layer& layer : layers_) naming(layer, [&] { compare(layer); });
   }
@@ -243,8 +244,9 @@ class NetReader {
     for (size_t i = 0; i < shapes.size(); ++i) graph_->parameters[i]->outputs[0].shape = shapes[i];
   }
 
-  // A picture that is open in height and width has the size that the network was exported for, where
-  // the metadata of the file that it was converted from say it: "[480, 640]", height and width.
+  // Gives a picture that is open in height and width the size for which the network was exported,
+  // if the metadata of the file from which it was converted state it: "[480, 640]", height and
+  // width.
   void fill_picture(std::vector<StatedInput>& inputs) {
     const auto found = shared_.rt_info.find("framework/imgsz");
     if (found == shared_.rt_info.end() || found->second.size() < 3) return;
@@ -322,7 +324,7 @@ class NetReader {
     layers_.push_back(std::move(layer));
   }
 
-  // A user's layer takes the place of the engine's operation.
+  // A custom layer replaces the engine's operation of the same name.
   void define(Node& node, const Layer& layer) const {
     const std::string written = layer.xml.attribute("type").value();
     auto custom = shared_.custom ? shared_.custom->find(written) : nullptr;
@@ -343,7 +345,7 @@ class NetReader {
     set_custom(node, std::move(custom), written, stated(layer.inputs), stated(layer.outputs));
   }
 
-  // The networks inside TensorIterator, Loop and If.
+  // Reads the networks inside TensorIterator, Loop and If.
   void read_bodies(Layer& layer) {
     static constexpr const char* kBodies[][2] = {
         {"body", "port_map"}, {"then_body", "then_port_map"}, {"else_body", "else_port_map"}};
@@ -356,7 +358,7 @@ class NetReader {
     }
   }
 
-  // Ties the bodies to the layer's ports.
+  // Connects the bodies with the layer's ports.
   static void finish_bodies(Layer& layer) {
     for (auto& [reader, map] : layer.bodies) {
       auto graph = reader->finish();
@@ -477,7 +479,7 @@ class NetReader {
     }
   }
 
-  // Sets type, shape and value that the file states for a Parameter or Constant.
+  // Sets the type, shape and value that the file states for a Parameter or Constant.
   void fill(Layer& layer) {
     Node& node = *layer.node;
     if (!node.is("Parameter") && !node.is("Constant")) return;
@@ -511,7 +513,7 @@ class NetReader {
     node.outputs[0].shape = shape;
   }
 
-  // The inferred shapes and types against the stated ones.
+  // Compares the inferred shapes and types with the stated ones.
   void compare(const Layer& layer) {
     for (size_t i = 0; i < layer.outputs.list.size(); ++i) {
       const StatedPort& stated = layer.outputs.list[i];
@@ -524,8 +526,8 @@ class NetReader {
       if (!same)
         bad("output " + std::to_string(i) + " has the shape " + to_string(inferred.shape) +
             ", the file states " + to_string(stated.shape));
-      // The stated type is no check: quantisation tools state wrong ones in files that work
-      // everywhere (the indices of MaxPool as FP16).
+      // Does not check the type: quantisation tools state wrong ones in files that work everywhere
+      // (the indices of MaxPool as FP16).
     }
   }
 

@@ -1,4 +1,4 @@
-// Parsers of attribute texts.
+// Parses the texts of attributes.
 #include "engine/ir/ir_text.h"
 
 #include <algorithm>

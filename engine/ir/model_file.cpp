@@ -1,4 +1,4 @@
-// POSIX files: open, check that it is a regular one, read.
+// Opens files by POSIX functions, checks that they are regular ones, and reads them.
 #include "engine/ir/model_file.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// Walks the nested elements; a value is an attribute "value", else the text of an element without
+// Walks the nested elements. A value is an attribute "value", else the text of an element without
 // children.
 #include "engine/ir/rt_info.h"
 

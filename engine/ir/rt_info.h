@@ -10,9 +10,9 @@ class xml_node;
 
 namespace clinfer {
 
-// Leaf values below <net>'s <rt_info>, then <meta_data>, keys joined by '/': "model_info/labels" ->
-// "background face". Where a key occurs twice the first one counts. Elements nested deeper than 32
-// are left out.
+// Returns the values of leaves below <net>'s <rt_info>, then <meta_data>, with keys joined by '/':
+// "model_info/labels" -> "background face". For a repeated key the first value is kept. Elements
+// nested deeper than 32 are left out.
 std::map<std::string, std::string> read_rt_info(const pugi::xml_node& net);
 
 }  // namespace clinfer

@@ -1,4 +1,4 @@
-// Bounds checks, sub-byte unpacking and conversion of constants.
+// Checks bounds, unpacks elements of fewer than 8 bits, and converts constants.
 #include "engine/ir/weights.h"
 
 #include <algorithm>
@@ -11,8 +11,8 @@ namespace clinfer {
 
 namespace {
 
-// Regions may overlap in a hostile file; honest ones do not, and grow by at most the widest
-// unpacking.
+// Limits the memory of constants: regions may overlap in a hostile file. Honest ones do not, and
+// grow by at most the widest unpacking.
 constexpr size_t kMostGrowth = 8;
 constexpr size_t kFreeBytes = size_t{64} << 20;
 
@@ -20,15 +20,15 @@ constexpr size_t kFreeBytes = size_t{64} << 20;
   throw Error(ErrorCode::bad_model, what, place);
 }
 
-// NormalFloat 4: quantiles of the normal distribution, scaled to -1..1 (Dettmers and others,
-// "QLoRA", 2023, appendix E).
+// The values of NormalFloat 4: quantiles of the normal distribution, scaled to -1..1 (Dettmers and
+// others, "QLoRA", 2023, appendix E).
 constexpr float kNormalFloat4[16] = {-1.0f,        -0.69619280f, -0.52507305f, -0.39491749f,
                                      -0.28444138f, -0.18477343f, -0.09105004f, 0.0f,
                                      0.07958030f,  0.16093020f,  0.24611230f,  0.33791524f,
                                      0.44070983f,  0.56261700f,  0.72295684f,  1.0f};
 
-// Elements of fewer than 8 bits begin at the low end of a byte (u1: the weights of
-// BinaryConvolution, which alone takes them).
+// Unpacks elements of fewer than 8 bits, which begin at the low end of a byte. Only
+// BinaryConvolution uses u1, for its weights.
 void unpack(const StoredType& type, const std::byte* from, Tensor& to) {
   const int64_t elements = to.elements();
   if (type.type == ElementType::f32) {

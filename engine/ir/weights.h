@@ -1,4 +1,4 @@
-// The .bin as tensors: bounds and sizes checked, types that the graph does not know converted.
+// Reads tensors of the .bin: checks bounds and sizes, converts types that the graph does not know.
 #pragma once
 
 #include <map>
@@ -14,8 +14,8 @@ class Weights {
  public:
   explicit Weights(ByteSource file) : file_(std::move(file)) {}
 
-  // Elements at bytes [offset, offset + size), copied; equal regions share one copy. Throws
-  // Error{bad_model} when the region leaves the file or does not fit the shape.
+  // Copies the elements at bytes [offset, offset + size); equal regions share one copy. Throws
+  // Error{bad_model} if the region exceeds the file or does not fit the shape.
   Tensor read(const StoredType& type, const Shape& shape, int64_t offset, int64_t size);
 
  private:

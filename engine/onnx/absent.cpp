@@ -1,4 +1,4 @@
-// Stands for the reader where the engine is built without ONNX.
+// Replaces the reader in builds without ONNX.
 #include "engine/onnx/onnx_reader.h"
 
 namespace clinfer {

@@ -1,11 +1,12 @@
-// Nodes that a user's own kernel computes.
+// Writes nodes that a user's own kernel computes.
 #include "engine/onnx/graph_reader.h"
 
 namespace clinfer {
 
 namespace {
 
-// An attribute as the text that a model's XML file would have; nullopt: of a type that has none.
+// Returns an attribute as a model's XML file would have it; nullopt for types that have no such
+// text.
 std::optional<std::string> attribute_text(const onnx::AttributeProto& attribute) {
   switch (attribute.type()) {
     case onnx::AttributeProto::INT:

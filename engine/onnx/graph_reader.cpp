@@ -1,4 +1,4 @@
-// Graphs, functions and bodies to nodes; names to edges.
+// Reads the nodes of graphs, functions and bodies, and maps names to edges.
 #include "engine/onnx/graph_reader.h"
 
 #include "engine/onnx/node_order.h"
@@ -8,7 +8,7 @@ namespace clinfer {
 
 namespace {
 
-constexpr int kDeepestCalls = 32;  // functions and bodies inside each other
+constexpr int kDeepestCalls = 32;  // nesting of functions and bodies
 
 }  // namespace
 
@@ -66,7 +66,8 @@ std::optional<Edge> GraphReader::find(const std::string& name) {
   return inner;
 }
 
-// A value from outside becomes an input of the body; a constant is there once more.
+// Returns an outer value for use in this body: as a new input of the body, or as a copy if it is
+// constant.
 Edge GraphReader::capture(const Edge& from, const std::string& name) {
   if (const Tensor* constant = constant_value(from)) return writer_.constant(name, *constant);
   const NodeOutput& output = from.node->outputs[from.port];
@@ -91,7 +92,7 @@ void GraphReader::read(const onnx::GraphProto& graph) {
                     error.place());
       }
     };
-    // An initialiser of the name of a body's input is only that input's default.
+    // An initialiser with the name of a body's input is only the input's default.
     if (!values_.contains(name) && !initialisers_.emplace(name, value).second)
       bad_node("two initialisers have the name \"" + printable(name) + "\"");
   };
@@ -146,7 +147,7 @@ void GraphReader::read_node(const onnx::NodeProto& node) {
   }
 }
 
-// In a function, an attribute may stand for one of the call.
+// Inside a function, an attribute may refer to an attribute of the call.
 OnnxNode::Attributes GraphReader::resolve(const onnx::NodeProto& node) const {
   OnnxNode::Attributes attributes;
   for (const onnx::AttributeProto& a : node.attribute()) {
@@ -164,7 +165,7 @@ std::vector<Edge> GraphReader::call(const onnx::FunctionProto& function,
                                     const std::vector<Edge>& inputs,
                                     const OnnxNode::Attributes& attributes) {
   GraphReader body(writer_, tensors_, functions_, this);
-  body.outer_ = nullptr;  // a function sees its inputs only
+  body.outer_ = nullptr;  // a function sees only its inputs
   body.import_opsets(function.opset_import());
   body.call_attributes_ = attributes;
   for (int i = 0; i < function.input_size(); ++i)

@@ -1,5 +1,5 @@
-// The nodes of a graph, of a function that is called, or of a body inside an operation: which value
-// has which name, and what is seen of the graph around it.
+// Reads the nodes of a graph, of a called function, or of a body inside an operation, and knows
+// which value has which name.
 #pragma once
 
 #include <functional>
@@ -15,14 +15,15 @@
 
 namespace clinfer {
 
-bool is_own_domain(std::string_view domain);  // ONNX's own, by either name
+bool is_own_domain(std::string_view domain);  // both names of ONNX's own domain
 bool is_control(std::string_view type);       // If, Loop, Scan: operations with bodies
 
-// The functions that a model defines.
+// Finds the functions that a model defines.
 class OnnxFunctions {
  public:
   explicit OnnxFunctions(const onnx::ModelProto& model);
-  const onnx::FunctionProto* find(const onnx::NodeProto& node) const;  // null: no function
+  // Null if no function has this name.
+  const onnx::FunctionProto* find(const onnx::NodeProto& node) const;
 
  private:
   std::map<std::pair<std::string, std::string>, const onnx::FunctionProto*> all_;
@@ -30,19 +31,19 @@ class OnnxFunctions {
 
 class GraphReader {
  public:
-  // `outer`: what is around a body; its values are seen inside. With the same writer the body is
-  // written in place, with another one it becomes a graph of its own.
+  // `outer` is the reader of the graph around a body, whose values the body can use. With the same
+  // writer the body is written in place, with another one it becomes a graph of its own.
   GraphReader(GraphWriter& writer, OnnxTensors& tensors, const OnnxFunctions& functions,
               GraphReader* outer);
 
   void import_opsets(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& imports);
-  // Nodes of a type that it has are the user's. It must outlive the reader.
+  // Treats nodes of these types as the user's. `custom` must outlive the reader.
   void use_custom(const CustomLayers& custom) { custom_ = &custom; }
   void define(const std::string& name, const Edge& edge);
-  void read(const onnx::GraphProto& graph);  // its initialisers and nodes
-  Edge edge(const std::string& name);        // Error{bad_model} where nothing has that name
+  void read(const onnx::GraphProto& graph);  // reads the initialisers and nodes
+  Edge edge(const std::string& name);        // throws Error{bad_model} if nothing has that name
 
-  // Values from outside that became Parameters: where they come from, and which Parameter it is.
+  // A value from outside that became a Parameter: its origin and the Parameter's index.
   struct Captured {
     Edge from;
     size_t parameter = 0;
@@ -60,12 +61,13 @@ class GraphReader {
   OnnxNode::Attributes resolve(const onnx::NodeProto& node) const;
   std::vector<Edge> call(const onnx::FunctionProto& function, const std::vector<Edge>& inputs,
                          const OnnxNode::Attributes& attributes);
-  // subgraphs.cpp
+  // In subgraphs.cpp:
   void read_control(OnnxNode& node);
   void read_if(OnnxNode& node);
   void read_loop(OnnxNode& node);
   void read_loop_as_operation(OnnxNode& node);
-  // False where an iteration changes sizes of states that `known`, which notes them now, had not.
+  // Returns false if an iteration changes sizes of states that `known` did not list as changing;
+  // `known` lists them afterwards.
   bool read_loop_with(OnnxNode& node, std::vector<Inference::Knowledge>& known);
   bool write_out_loop(OnnxNode& node);
   void read_scan(OnnxNode& node);
@@ -77,11 +79,11 @@ class GraphReader {
   GraphReader* outer_;
   int depth_ = 0;
   const CustomLayers* custom_ = nullptr;
-  std::unordered_map<std::string, Shape> stated_shapes_;  // -1: open
+  std::unordered_map<std::string, Shape> stated_shapes_;  // -1: open dimension
   std::unordered_map<std::string, Edge> values_;
   std::unordered_map<std::string, std::function<Tensor()>> initialisers_;
-  std::set<std::string> absent_;       // inputs of a function that the call leaves out
-  std::map<std::string, int> opsets_;  // by domain
+  std::set<std::string> absent_;       // inputs of a function that the call omits
+  std::map<std::string, int> opsets_;  // version by domain
   OnnxNode::Attributes call_attributes_;
   std::map<std::pair<const Node*, int>, QuantizedFrom> quantized_;
   std::vector<Captured> captured_;

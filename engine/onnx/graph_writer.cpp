@@ -1,4 +1,4 @@
-// Nodes, appended in a topological order.
+// Appends nodes in a topological order.
 #include "engine/onnx/graph_writer.h"
 
 #include <algorithm>
@@ -11,7 +11,8 @@ namespace clinfer {
 
 namespace {
 
-constexpr int kMostNodes = 1 << 18;  // functions inside functions can ask for any number
+// A limit, because nested functions can multiply nodes without bound.
+constexpr int kMostNodes = 1 << 18;
 
 template <typename List, typename Text>
 std::string joined(const List& values, Text&& text) {
@@ -20,7 +21,7 @@ std::string joined(const List& values, Text&& text) {
   return list;
 }
 
-// Columns as rows, in blocks that stay in the cache.
+// Transposes a matrix in blocks that fit in the cache.
 Tensor columns_as_rows(const Tensor& matrix) {
   constexpr int64_t kBlock = 32;
   const int64_t rows = matrix.shape()[0], columns = matrix.shape()[1];

@@ -1,5 +1,5 @@
-// Writes the graph's nodes one after the other. Shapes are inferred at once, so that they are known
-// while the next node is written, and so are values that follow from shapes and constants.
+// Appends nodes to a graph and infers their shapes at once, so that the next node can use them.
+// Values that follow from shapes and constants are computed at once, too.
 #pragma once
 
 #include <memory>
@@ -14,8 +14,8 @@
 
 namespace clinfer {
 
-// Values of attributes as the engine's text.
-std::string text_of(double value);  // 17 digits, as OpenVINO's files have them
+// Return values of attributes as the engine's text.
+std::string text_of(double value);  // 17 digits, as in OpenVINO's files
 std::string text_of(const std::vector<int64_t>& values);
 std::string text_of(const std::vector<float>& values);
 inline std::string text_of(bool value) { return value ? "true" : "false"; }
@@ -26,25 +26,26 @@ class GraphWriter {
  public:
   GraphWriter() : graph_(std::make_unique<Graph>()), inference_(*graph_) {}
 
-  // `known`: of the value around the body of a loop or branch that the parameter stands for.
+  // `known` describes the outer value that the parameter of a body stands for.
   Edge parameter(const std::string& name, ElementType type, const Shape& shape,
                  Inference::Knowledge known = {});
   Edge constant(const std::string& name, Tensor value);
-  // A constant matrix of f32 with its columns as rows; the same one each time.
+  // Returns the transposed constant matrix of f32; calls with the same matrix share one constant.
   Edge turned(const Edge& matrix);
-  // Gives the first output. Throws what the operation throws, without a name.
+  // Adds an operation and returns its first output. Throws the operation's errors, without the
+  // node's name.
   Edge add(const std::string& name, const std::string& type, int opset, std::vector<Edge> inputs,
            const AttributePairs& attributes = {}, size_t outputs = 1,
            std::vector<std::shared_ptr<const Body>> bodies = {});
-  // A node that a user's kernel computes.
+  // Adds a node that a user's kernel computes.
   Node* custom(const std::string& name, const std::string& type,
                std::shared_ptr<const CustomLayer> layer, std::vector<Edge> inputs,
                const AttributePairs& attributes, std::vector<CustomUse::Stated> stated_inputs,
                std::vector<CustomUse::Stated> stated_outputs);
   void result(const std::string& name, const Edge& value);
 
-  // The value of an edge, where it is determined and small, or a constant; else empty. Also empty
-  // where it depends on how many rows an operation finds.
+  // Returns the value of an edge that is constant, or determined and small; else an empty tensor.
+  // Also returns an empty one if the value depends on the number of rows that an operation finds.
   Tensor known(const Edge& edge) { return inference_.exact_value(edge); }
   Inference& inference() { return inference_; }
   Graph& graph() { return *graph_; }

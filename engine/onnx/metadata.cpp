@@ -1,4 +1,5 @@
-// Small texts in Python's notation, as Ultralytics writes them: [640, 640], {0: 'person', ...}.
+// Parses small texts in Python's notation, as Ultralytics writes them: [640, 640], {0: 'person',
+// ...}.
 #include "engine/onnx/metadata.h"
 
 #include <algorithm>
@@ -19,8 +20,8 @@ std::string value_of(const std::map<std::string, std::string>& info, const std::
   return found == info.end() ? "" : found->second;
 }
 
-// The strings of {0: 'person', 1: "plane's"} or ['person', ...] in their order; nothing where it is
-// something else.
+// Returns the strings of {0: 'person', 1: "plane's"} or ['person', ...] in their order; none for
+// other texts.
 std::vector<std::string> strings_of(const std::string& text) {
   std::vector<std::string> strings;
   for (size_t i = 0; i < text.size() && strings.size() < kMostLabels; ++i) {
@@ -36,7 +37,8 @@ std::vector<std::string> strings_of(const std::string& text) {
   return strings;
 }
 
-// PP-OCR's dictionary, a character a line, as model_info lists labels. A space has a name.
+// Returns PP-OCR's dictionary, which has one character per line, in the form of labels in
+// model_info. Replaces the space by a name.
 std::string dictionary_of(const std::string& lines) {
   std::istringstream stream(lines);
   std::string list, line;
@@ -48,7 +50,7 @@ std::string dictionary_of(const std::string& lines) {
   return list;
 }
 
-// Labels as model_info lists them: words without spaces.
+// Returns labels in the form of model_info: words separated by spaces, without spaces inside.
 std::string listed(const std::vector<std::string>& names) {
   std::string list;
   for (std::string label : names) {
@@ -60,7 +62,7 @@ std::string listed(const std::vector<std::string>& names) {
 
 std::string labels_of(const std::string& names) { return listed(strings_of(names)); }
 
-// The names that the model's only ZipMap gives its classes.
+// Returns the class names of the model's ZipMap, if there is only one.
 std::string zipped_labels(const onnx::GraphProto& graph) {
   std::string labels;
   for (const auto& node : graph.node()) {
@@ -82,7 +84,8 @@ std::map<std::string, std::string> onnx_info(const onnx::ModelProto& model) {
   const auto say = [&](const std::string& key, const std::string& value) {
     info.emplace("model_info/" + key, value);
   };
-  // OpenMMLab's models as OpenVINO's training extensions export them say "model_info labels".
+  // OpenVINO's training extensions write "model_info labels" where OpenVINO writes
+  // "model_info/labels".
   for (const auto& entry : model.metadata_props())
     for (const std::string prefix : {"model_info ", "model_info/"})
       if (entry.key().starts_with(prefix)) say(entry.key().substr(prefix.size()), entry.value());
@@ -99,8 +102,8 @@ std::map<std::string, std::string> onnx_info(const onnx::ModelProto& model) {
         say("labels", labels);
     return info;
   }
-  // Ultralytics' networks take RGB of 0 to 1. Whole pictures that are classified are cropped, those
-  // of RT-DETR stretched, all others letterboxed on grey.
+  // Ultralytics' networks take RGB from 0 to 1. For classification pictures are cropped, for
+  // RT-DETR stretched, for all others letterboxed on grey.
   say("task", task);
   say("color_space", "RGB");
   say("scale_values", "255");

@@ -1,4 +1,4 @@
-// Facts about pictures and labels in a model's metadata_props.
+// Reads facts about pictures and labels from a model's metadata_props.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,14 @@
 
 namespace clinfer {
 
-// All properties, below "metadata_props/"; and what Ultralytics' exporter writes as the keys that
-// its OpenVINO exporter writes for the same model, below "model_info/".
+// Returns all properties, with "metadata_props/" in front of their keys. Ultralytics' properties
+// are returned a second time, with the keys that Ultralytics' OpenVINO exporter writes below
+// "model_info/".
 std::map<std::string, std::string> onnx_info(const onnx::ModelProto& model);
-// Returns whether they hold the dictionary of a text recogniser, as PP-OCR's do.
+// Returns whether the properties hold the dictionary of a text recogniser, as PP-OCR's do.
 bool has_dictionary(const std::map<std::string, std::string>& info);
-// Height and width of the pictures that the model was exported for, where they say so.
+// Returns height and width of the pictures that the model was exported for, if the properties state
+// them.
 std::optional<std::pair<int64_t, int64_t>> picture_size(
     const std::map<std::string, std::string>& info);
 

@@ -1,4 +1,4 @@
-// Protobuf's wire format: counted, then parsed.
+// Reads protobuf's wire format: counts the messages, then parses them.
 #include "engine/onnx/model_proto.h"
 
 #include <google/protobuf/io/coded_stream.h>
@@ -18,13 +18,15 @@ namespace {
 using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
 
-constexpr int64_t kMostMessages = int64_t{1} << 21;  // the largest networks have some 100,000
-constexpr int kDeepest = 64;                         // messages inside messages
+// Limit; the largest networks have some 100,000.
+constexpr int64_t kMostMessages = int64_t{1} << 21;
+constexpr int kDeepest = 64;  // nesting of messages
 
-// The messages of the schema that hold others.
+// Kinds of messages; all but `leaf` hold other messages.
 enum class Kind { model, graph, function, node, attribute, leaf };
 
-// The kind of message that a field holds; leaf: a message without further messages, or no message.
+// Returns the kind of message that a field holds; `leaf` for a message without further messages and
+// for other fields.
 Kind kind_of(Kind parent, int field) {
   switch (parent) {
     case Kind::model:
@@ -43,8 +45,8 @@ Kind kind_of(Kind parent, int field) {
   return Kind::leaf;
 }
 
-// False where the bytes are no such message. Every field with a length counts as a message: there
-// are few strings and lists of numbers among them.
+// Counts the messages; returns false if the bytes are no such message. Also counts strings and
+// lists of numbers as messages, since they are few.
 bool count_messages(CodedInputStream& in, Kind kind, int depth, int64_t& messages) {
   while (const uint32_t tag = in.ReadTag()) {
     if (WireFormatLite::GetTagWireType(tag) != WireFormatLite::WIRETYPE_LENGTH_DELIMITED) {
@@ -70,7 +72,7 @@ bool count_messages(CodedInputStream& in, Kind kind, int depth, int64_t& message
   return true;
 }
 
-// Hands the bytes of a ByteSource on.
+// Adapts a ByteSource to protobuf's stream.
 class SourceStream final : public google::protobuf::io::CopyingInputStream {
  public:
   explicit SourceStream(const ByteSource& file) : file_(file) {}

@@ -1,5 +1,6 @@
-// An .onnx file as the messages of ONNX's schema. The file is untrusted: how many messages it holds
-// is counted before they are made, since an empty one takes two bytes there and a hundred here.
+// Parses an .onnx file into the messages of ONNX's schema. The file is untrusted, so its messages
+// are counted before they are created: an empty message takes two bytes in the file and a hundred
+// in memory.
 #pragma once
 
 #include <onnx.pb.h>
@@ -10,8 +11,8 @@
 
 namespace clinfer {
 
-// Throws Error{bad_model} for what is no ONNX model, or a damaged one, and Error{unsupported} for
-// more messages than an honest model has. Checks nothing inside of the graph.
+// Throws Error{bad_model} if the file is damaged or no ONNX model, and Error{unsupported} if it has
+// more messages than an honest model. Does not check the graph's contents.
 std::shared_ptr<const onnx::ModelProto> parse_onnx(const ByteSource& file);
 
 }  // namespace clinfer

@@ -1,4 +1,4 @@
-// Depth first, without recursion: chains may be as long as the file.
+// Sorts nodes by a depth-first search without recursion, since chains may be as long as the file.
 #include "engine/onnx/node_order.h"
 
 #include <functional>
@@ -14,7 +14,8 @@ using Names = std::unordered_set<std::string_view>;
 
 using Take = std::function<void(std::string_view)>;
 
-// Calls take(name) for what a node reads: its inputs, and what its bodies read from outside.
+// Calls take(name) for each value that a node reads: its inputs, and the outer values that its
+// bodies read.
 void each_read(const onnx::NodeProto& node, const Take& take);
 
 void each_read_of_body(const onnx::GraphProto& body, const Take& take) {
@@ -48,7 +49,7 @@ std::vector<const onnx::NodeProto*> in_order(
   for (size_t i = 0; i < count; ++i)
     for (const auto& name : nodes.Get(static_cast<int>(i)).output())
       if (!name.empty()) giver.emplace(name, i);
-  // The places of the nodes that each one reads from.
+  // needs[i]: the indices of the nodes whose outputs node i reads.
   std::vector<std::vector<size_t>> needs(count);
   for (size_t i = 0; i < count; ++i)
     each_read(nodes.Get(static_cast<int>(i)), [&](std::string_view name) {
@@ -57,7 +58,8 @@ std::vector<const onnx::NodeProto*> in_order(
     });
   std::vector<const onnx::NodeProto*> order;
   std::vector<bool> begun(count);
-  std::vector<std::pair<size_t, size_t>> path;  // nodes, and how many of their needs were looked at
+  // Nodes, each with the number of its needs that were visited.
+  std::vector<std::pair<size_t, size_t>> path;
   for (size_t first = 0; first < count; ++first) {
     if (!begun[first]) path.emplace_back(first, 0);
     begun[first] = true;

@@ -1,5 +1,5 @@
-// The order in which nodes can be read: each after those that give its inputs. Files of some
-// converters (float16) list them otherwise.
+// Sorts nodes so that each comes after those that produce its inputs. Files of some converters
+// (float16) have another order.
 #pragma once
 
 #include <google/protobuf/repeated_field.h>
@@ -9,8 +9,9 @@
 
 namespace clinfer {
 
-// Stays the file's order where that is one already. Nodes that need each other in a circle come in
-// the file's order. Takes time in proportion to the nodes and names, bodies included.
+// Returns the nodes in an order in which they can be read; this is the file's order if that one is
+// valid. Nodes that need each other in a circle stay in the file's order. The time is proportional
+// to the number of nodes and names, including those of bodies.
 std::vector<const onnx::NodeProto*> in_order(
     const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
 

@@ -1,4 +1,4 @@
-// Attributes by name and type, and the short forms of common operations.
+// Reads attributes by name and type, and defines the short forms of common operations.
 #include "engine/onnx/onnx_node.h"
 
 #include <algorithm>
@@ -79,7 +79,7 @@ const onnx::AttributeProto* OnnxNode::find(const char* name, int type, bool has_
     if (!has_default) bad_node(std::string("has no attribute ") + name);
     return nullptr;
   }
-  // Old files state no type.
+  // Old files do not state the type.
   if (found->second->type() != onnx::AttributeProto::UNDEFINED && found->second->type() != type)
     bad_node(std::string("attribute ") + name + " is of another type");
   return found->second;
@@ -152,8 +152,8 @@ std::vector<int64_t> OnnxNode::axes(std::vector<int64_t> axes, int64_t rank) con
 
 // ---- operations ---------------------------------------------------------------------------------
 
-// A layer is written as OpenVINO's converter writes it, so that the key of its tuning record is the
-// same whichever file it came from.
+// Layers are written as OpenVINO's converter writes them, so that both files of a model have the
+// same keys of tuning records.
 static bool broadcasts(const std::string& type) {
   static const std::set<std::string> all = {
       "Add",   "Subtract",  "Multiply", "Divide",     "Maximum",    "Minimum",          "Power",
@@ -173,7 +173,7 @@ Edge OnnxNode::op(const std::string& type, int opset, std::vector<Edge> inputs,
   return writer_.add(name(), type, opset, std::move(inputs), all, outputs, std::move(bodies));
 }
 
-// Constants get as many dimensions as the other operand, as in OpenVINO's files.
+// Gives constants as many dimensions as the other operand has, as in OpenVINO's files.
 void OnnxNode::align_constants(std::vector<Edge>& inputs) {
   size_t most = 0;
   for (const Edge& e : inputs) most = std::max(most, shape(e).size());
@@ -268,8 +268,8 @@ Edge OnnxNode::matmul(const Edge& a, const Edge& b, bool turn_a, bool turn_b) {
 }
 
 Edge OnnxNode::divide(const Edge& a, const Edge& b) {
-  // The attribute means nothing for floats, but OpenVINO's files have it: tuning records are the
-  // same then.
+  // The attribute has no effect on floats, but OpenVINO's files have it, and keys of tuning records
+  // must be equal.
   return op("Divide", 1, {a, b}, {{"m_pythondiv", text_of(is_float(type(a)))}});
 }
 

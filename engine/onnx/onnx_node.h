@@ -1,5 +1,5 @@
-// One ONNX node while it is written as operations of the engine: its inputs, its attributes, and
-// the operations that most need.
+// Represents one ONNX node while it is translated: its inputs, its attributes, and the operations
+// that most translations need.
 #pragma once
 
 #include <functional>
@@ -13,9 +13,10 @@
 
 namespace clinfer {
 
-// A QuantizeLinear as its DequantizeLinear wants to know it: both together are one FakeQuantize.
+// The inputs of a QuantizeLinear, for the DequantizeLinear that reads it: both together become one
+// FakeQuantize.
 struct QuantizedFrom {
-  Edge source, scale, zero_point;  // zero_point: no node where the file has none
+  Edge source, scale, zero_point;  // zero_point has no node if the file has none
   int64_t axis = 1;
 };
 
@@ -37,43 +38,47 @@ class OnnxNode {
 
   const std::string& type() const { return proto_.op_type(); }
   const onnx::NodeProto& proto() const { return proto_; }
-  int opset() const { return opset_; }  // version of the operation's domain that the model imports
+  int opset() const { return opset_; }  // imported version of the operation's domain
   const std::string& name() const {
     return proto_.name().empty() && proto_.output_size() > 0 ? proto_.output(0) : proto_.name();
   }
 
-  // Inputs. in() throws Error{bad_model} where there is none.
+  // Inputs. in() throws Error{bad_model} if the input is missing.
   size_t input_count() const { return inputs_.size(); }
   bool has(size_t i) const { return i < inputs_.size() && inputs_[i].node; }
   Edge in(size_t i) const;
   ElementType type(const Edge& e) const { return e.node->outputs[e.port].type; }
-  // The largest shape: where rows are found at run time, there may be fewer of them.
+  // Returns the largest shape; there may be fewer rows if an operation finds them at run time.
   const Shape& shape(const Edge& e) const { return e.node->shape(e.port); }
-  // Returns whether a size, counted from the first dimension, depends on how many rows are found.
+  // Returns whether dimension `d`, counted from the first, depends on the number of rows that an
+  // operation finds.
   bool varies(const Edge& e, int64_t d) const {
     return writer_.inference().varies(e, static_cast<size_t>(d));
   }
   int64_t rank(const Edge& e) const { return static_cast<int64_t>(shape(e).size()); }
-  // One dimension; below 0 they count from the end. Throws Error{bad_model} where there is none,
-  // Error{unsupported} where it varies.
+  // Returns one dimension; a negative `d` counts from the end. Throws Error{bad_model} if there is
+  // no such dimension, Error{unsupported} if it varies.
   int64_t dim(const Edge& e, int64_t d) const;
-  // All of them. Throws Error{unsupported} where one varies.
+  // Returns all dimensions. Throws Error{unsupported} if one varies.
   const Shape& sizes(const Edge& e) const;
-  // All of a value that must have `rank` dimensions. Throws Error{bad_model} as well.
+  // Returns all dimensions of a value that must have `rank` of them. Throws Error{bad_model} if it
+  // has not, and errors as above.
   const Shape& shape(const Edge& e, size_t rank) const;
-  // One dimension as a value, one number; computed at run time where it varies.
+  // Returns one dimension as an edge with a single number, which is computed at run time if it
+  // varies.
   Edge size_of(const Edge& e, int64_t d);
-  // Values that are constant or follow from shapes; empty, nullopt where they differ from
-  // one inference to the next.
+  // Return values that are constant or follow from shapes; an empty tensor or nullopt if they
+  // differ between inferences.
   Tensor known(const Edge& e) const { return writer_.known(e); }
   std::optional<std::vector<int64_t>> known_ints(const Edge& e) const;
-  // Throw Error{unsupported} that names `what` where the value is computed at run time.
+  // Return known values. Throw Error{unsupported}, which names `what`, if they are computed at run
+  // time.
   std::vector<int64_t> need_ints(const Edge& e, const char* what) const;
   int64_t need_int(const Edge& e, const char* what) const;
   float need_float(const Edge& e, const char* what) const;
 
-  // Attributes. Throw Error{bad_model} for one of another type, or one that is missing and has no
-  // default.
+  // Attributes. These functions throw Error{bad_model} if the attribute has another type, or if it
+  // is missing and has no default.
   bool has_attribute(const char* name) const { return attributes_.count(name) != 0; }
   int64_t int_of(const char* name, std::optional<int64_t> otherwise = {}) const;
   float float_of(const char* name, std::optional<float> otherwise = {}) const;
@@ -85,10 +90,10 @@ class OnnxNode {
   std::vector<std::string> strings_of(const char* name) const;
   Tensor tensor_of(const char* name) const;
   const onnx::AttributeProto& attribute(const char* name) const;
-  // A list of integers that is an attribute before opset `since`, later input `i`; nullopt:
-  // neither.
+  // Returns a list of integers that is an attribute before opset `since` and input `i` from then
+  // on; nullopt if it is missing.
   std::optional<std::vector<int64_t>> ints_since(int since, const char* name, size_t i) const;
-  // Axes of a value of this rank in 0..rank-1.
+  // Return axes of a value of this rank, converted to 0..rank-1.
   int64_t axis(int64_t axis, int64_t rank) const;
   std::vector<int64_t> axes(std::vector<int64_t> axes, int64_t rank) const;
 
@@ -96,18 +101,19 @@ class OnnxNode {
   Edge op(const std::string& type, int opset, std::vector<Edge> inputs,
           const AttributePairs& attributes = {}, size_t outputs = 1,
           std::vector<std::shared_ptr<const Body>> bodies = {});
-  // A table that the operation needs; one that the file holds is `stored`.
+  // Adds a table that the translation needs; for tensors of the file use stored().
   Edge constant(Tensor value) {
     tensors_.count_made(value.bytes());
     return stored(std::move(value));
   }
   Edge stored(Tensor value) { return writer_.constant(name(), std::move(value)); }
   Edge number(float value);                       // f32, no dimensions
-  Edge number_like(const Edge& e, double value);  // of the type of e, no dimensions
+  Edge number_like(const Edge& e, double value);  // has the type of e, no dimensions
   Edge ints(const std::vector<int64_t>& values);  // i64, one dimension
   Edge integer(int64_t value);                    // i64, no dimensions
   Edge convert(const Edge& e, ElementType type);
-  // The batch may change later: dimensions that stay as they are given as 0.
+  // Reshapes a value. A dimension of 0 keeps the value's dimension, so that the batch may change
+  // later.
   Edge reshape(const Edge& e, const std::vector<int64_t>& pattern);
   Edge reshape_to(const Edge& e, const Edge& shape, bool zero_keeps = false);
   Edge transpose(const Edge& e, const std::vector<int64_t>& order);
@@ -126,11 +132,12 @@ class OnnxNode {
   Edge add(const Edge& a, const Edge& b) { return op("Add", 1, {a, b}); }
   Edge subtract(const Edge& a, const Edge& b) { return op("Subtract", 1, {a, b}); }
   Edge multiply(const Edge& a, const Edge& b) { return op("Multiply", 1, {a, b}); }
-  Edge divide(const Edge& a, const Edge& b);  // integers: cut off
+  Edge divide(const Edge& a, const Edge& b);  // integers are rounded towards 0
   Edge round(const Edge& e) { return op("Round", 5, {e}, {{"mode", "half_to_even"}}); }
   Edge clamp(const Edge& e, double low, double high);
-  // A list along dimension `axis` of a value of this rank: [1,..,n,..,1]. A scalar, or a list of
-  // one element, as it is. Refuses the node where the value has no such dimension.
+  // Returns a list as [1,..,n,..,1] with n at dimension `axis` of a value of this rank. Returns a
+  // scalar or a list of one element unchanged. Throws Error{bad_model} if the value has no such
+  // dimension.
   Edge along(const Edge& list, int64_t axis, int64_t rank);
 
   // Outputs.
@@ -142,7 +149,7 @@ class OnnxNode {
   void out(const Edge& e) { out(0, e); }
   const std::vector<Edge>& outputs() const { return outputs_; }
 
-  // The values of this graph that a QuantizeLinear makes.
+  // The values of this graph that a QuantizeLinear produces.
   std::map<std::pair<const Node*, int>, QuantizedFrom>& quantized;
 
  private:
@@ -161,8 +168,9 @@ class OnnxNode {
 inline Edge port(const Edge& first, int i) { return {first.node, first.port + i}; }
 
 [[noreturn]] void bad_node(const std::string& what,
-                           SourcePlace place = SourcePlace::here());  // Error{bad_model}
+                           SourcePlace place = SourcePlace::here());  // throws Error{bad_model}
 [[noreturn]] void unsupported_node(const std::string& what,
-                                   SourcePlace place = SourcePlace::here());  // Error{unsupported}
+                                   // Throws Error{unsupported}.
+                                   SourcePlace place = SourcePlace::here());
 
 }  // namespace clinfer

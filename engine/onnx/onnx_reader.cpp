@@ -1,4 +1,5 @@
-// The whole model: what is supported, inputs with their shapes, results, metadata.
+// Reads the whole model: checks what is supported, adds inputs with their shapes, nodes and
+// results, and reads metadata.
 #include "engine/onnx/onnx_reader.h"
 
 #include <algorithm>
@@ -16,11 +17,11 @@ namespace clinfer {
 
 namespace {
 
-constexpr size_t kMostNamed = 200;  // operations in one message about unsupported ones
+constexpr size_t kMostNamed = 200;  // limit of operations in one message about unsupported ones
 
 // ---- what is not supported ----------------------------------------------------------------------
 
-// Goes through all nodes, those of bodies and of the functions that are called as well.
+// Visits all nodes, including those of bodies and of called functions.
 class Survey {
  public:
   Survey(const onnx::ModelProto& model, const OnnxFunctions& functions, const CustomLayers* custom)
@@ -31,7 +32,7 @@ class Survey {
     walk(model.graph().node(), opsets);
   }
 
-  // Throws where there is something to name.
+  // Throws an error that lists the missing operations, if there are any.
   void refuse() const {
     if (missing_.empty()) return;
     std::string list;
@@ -107,10 +108,11 @@ StatedInput stated_input(const onnx::ValueInfoProto& info) {
   return input;
 }
 
-// The height of lines for PP-OCR from version 3 on, whose files hold their dictionary.
+// The height of text lines for PP-OCR from version 3 on, whose files hold their dictionary.
 constexpr int64_t kHeightOfText = 48;
 
-// A line of text that is open in height and width, where the model holds its dictionary.
+// Sets the height of an input for text lines that is open in height and width, if the model holds
+// its dictionary.
 void fill_text_height(std::vector<StatedInput>& inputs, const InputShapes& wanted,
                       const std::map<std::string, std::string>& info,
                       std::vector<std::string>& notes) {
@@ -126,7 +128,8 @@ void fill_text_height(std::vector<StatedInput>& inputs, const InputShapes& wante
   }
 }
 
-// A picture that is open in height and width has the size that the model was exported for.
+// Sets height and width of a picture that is open in both to the size that the model was exported
+// for.
 void fill_picture(std::vector<StatedInput>& inputs, const InputShapes& wanted,
                   const std::map<std::string, std::string>& info, std::vector<std::string>& notes) {
   const auto size = picture_size(info);
@@ -147,7 +150,7 @@ void fill_picture(std::vector<StatedInput>& inputs, const InputShapes& wanted,
 
 class Reader {
  public:
-  // `path`: as OnnxTensors takes it.
+  // `path` has the meaning that OnnxTensors defines.
   Reader(const std::shared_ptr<const onnx::ModelProto>& proto, const std::string& path,
          const CustomLayers* custom)
       : proto_(*proto), functions_(*proto), tensors_(proto, path), custom_(custom) {}
@@ -191,7 +194,8 @@ class Reader {
     std::vector<const onnx::ValueInfoProto*> infos;
     std::vector<StatedInput> stated;
     for (const onnx::ValueInfoProto& info : proto_.graph().input()) {
-      if (initialised.contains(info.name())) continue;  // files before IR version 4 list weights
+      // Files before IR version 4 list weights as inputs.
+      if (initialised.contains(info.name())) continue;
       infos.push_back(&info);
       stated.push_back(stated_input(info));
     }
@@ -217,7 +221,7 @@ class Reader {
       auto& names = edge.node->outputs[edge.port].names;
       if (std::find(names.begin(), names.end(), info.name()) == names.end())
         names.push_back(info.name());
-      // The name that a user knows, unless the node has several outputs.
+      // A node with one output gets the result's name, which users know.
       if (edge.node->outputs.size() == 1 && !edge.node->is("Parameter"))
         edge.node->name = info.name();
       writer.result(info.name(), edge);
@@ -230,7 +234,8 @@ class Reader {
   const CustomLayers* const custom_;  // or null
 };
 
-// GStreamer, JSON and drawings take UTF-8 only, and a file may hold any bytes.
+// Replaces invalid UTF-8, which a file may hold and which GStreamer, JSON and drawing functions do
+// not take.
 void make_text_valid(OnnxModel& model) {
   model.graph->name = valid_utf8(model.graph->name);
   for (const auto& node : model.graph->nodes()) {

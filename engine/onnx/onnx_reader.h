@@ -1,5 +1,5 @@
-// ONNX to Graph. The file is untrusted: every name, size and reference is checked, nothing is
-// repaired.
+// Converts ONNX to Graph. The file is untrusted: every name, size and reference is checked, nothing
+// is repaired.
 #pragma once
 
 #include <map>
@@ -16,10 +16,10 @@ namespace clinfer {
 
 struct OnnxModel {
   std::unique_ptr<Graph> graph;  // shapes inferred
-  // metadata_props as the heads know them: "model_info/labels" -> "person bicycle"; and as the file
-  // has them, below "metadata_props/".
+  // metadata_props with keys that the heads know ("model_info/labels" -> "person bicycle"), and
+  // with the file's own keys behind "metadata_props/".
   std::map<std::string, std::string> rt_info;
-  std::vector<std::string> notes;  // one line each: what was chosen where the file leaves it open
+  std::vector<std::string> notes;  // one line for each choice where the file leaves something open
   std::vector<std::string> files;  // further files with weights
 };
 
@@ -31,7 +31,7 @@ struct OnnxModel {
 // `file: node "x" (Conv, opset 13): what is wrong`.
 OnnxModel read_onnx(const std::string& path, const InputShapes& wanted = {},
                     const CustomLayers* custom = nullptr);
-// Reads a model as above, from memory (fuzzing, tests); external data are refused.
+// Reads a model from memory as above, for fuzzing and tests. Refuses external data.
 OnnxModel read_onnx(std::span<const std::byte> bytes, const std::string& where,
                     const InputShapes& wanted = {}, const CustomLayers* custom = nullptr);
 

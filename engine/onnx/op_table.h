@@ -1,4 +1,4 @@
-// The one table of ONNX operations: how each is written as operations of the engine.
+// Maps each ONNX operation to the function that translates it to operations of the engine.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace clinfer {
 
-// Sets the node's outputs from its inputs. Throws Error{bad_model, unsupported}.
+// Translates a node: sets its outputs from its inputs. Throws Error{bad_model, unsupported}.
 using OnnxTranslation = void (*)(OnnxNode&);
 
 struct OnnxOp {
@@ -20,29 +20,29 @@ struct OnnxOp {
 
 inline constexpr std::string_view kMicrosoft = "com.microsoft", kTensorRt = "TRT",
                                   kLearning = "ai.onnx.ml";
-inline constexpr int kLeastOpset = 1, kMostOpset = 28;  // of ONNX's own domain
+inline constexpr int kLeastOpset = 1, kMostOpset = 28;  // range of versions of ONNX's own domain
 
-// nullptr when unknown. Domain "ai.onnx" is "".
+// Returns nullptr for unknown operations. Domain "ai.onnx" is the same as "".
 const OnnxOp* find_onnx_op(std::string_view domain, std::string_view type);
-// All of them, for the documentation.
+// Returns all entries, for the documentation.
 std::vector<const OnnxOp*> onnx_ops();
 
-// resize.cpp, part of onnx_vision_ops().
+// In resize.cpp, called from onnx_vision_ops():
 void onnx_resize(OnnxNode& n);
 void onnx_upsample(OnnxNode& n);
-// sampling.cpp
+// In sampling.cpp:
 void onnx_grid_sample_volumes(OnnxNode& n);
 void onnx_roi_align_largest(OnnxNode& n, bool half_pixel);
 void onnx_col2im_any(OnnxNode& n, const std::vector<int64_t>& size,
                      const std::vector<int64_t>& block);
-// ops_reduction.cpp: gives work(value, axis) with all dimensions from the axis on joined into one, in
-// the value's own shape, as Softmax and its kin were before opset 13.
+// Applies work(value, axis) to `x` with all dimensions from the axis on joined into one, and
+// restores the shape, as Softmax and similar operations did before opset 13. In ops_reduction.cpp.
 Edge over_joined(OnnxNode& n, const Edge& x, int64_t axis,
                  const std::function<Edge(const Edge&, int64_t)>& work);
-// peepholes.cpp
+// In peepholes.cpp:
 void onnx_lstm_with_peepholes(OnnxNode& n);
 
-// The parts of the table, a file each.
+// The parts of the table, each defined in a file of its own.
 std::vector<OnnxOp> onnx_elementwise_ops();
 std::vector<OnnxOp> onnx_matrix_ops();
 std::vector<OnnxOp> onnx_reduction_ops();

@@ -1,4 +1,5 @@
-// Attention with heads, as ONNX and ONNX Runtime's optimiser write it, and rotary positions.
+// Translates multi-head attention, as ONNX and ONNX Runtime's optimiser write it, and rotary
+// position embeddings.
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -10,7 +11,7 @@ namespace clinfer {
 
 namespace {
 
-// [batch, length, heads * size] as [batch, heads, length, size]
+// Returns [batch, length, heads * size] as [batch, heads, length, size].
 Edge in_heads(OnnxNode& n, const Edge& e, int64_t heads) {
   if (heads < 1 || n.dim(e, -1) % heads != 0)
     bad_node(std::to_string(n.dim(e, -1)) + " values do not make " + std::to_string(heads) +
@@ -18,13 +19,13 @@ Edge in_heads(OnnxNode& n, const Edge& e, int64_t heads) {
   return n.transpose(n.reshape(e, {0, 0, heads, n.dim(e, -1) / heads}), {0, 2, 1, 3});
 }
 
-// and back
+// Returns [batch, heads, length, size] as [batch, length, heads * size].
 Edge joined_heads(OnnxNode& n, const Edge& e) {
   const Shape shape = n.shape(e, 4);
   return n.reshape(n.transpose(e, {0, 2, 1, 3}), {0, 0, shape[1] * shape[3]});
 }
 
-// Heads of keys and values that several heads of queries share.
+// Repeats heads of keys or values that several heads of queries share.
 Edge repeated_heads(OnnxNode& n, const Edge& e, int64_t heads) {
   const Shape shape = n.shape(e, 4);
   if (shape[1] == heads) return e;
@@ -38,21 +39,23 @@ Edge repeated_heads(OnnxNode& n, const Edge& e, int64_t heads) {
 
 constexpr float kNever = std::numeric_limits<float>::lowest();
 
-// 0 where a mask of booleans is true; masks of numbers as they are.
+// Returns a mask of booleans as numbers that are 0 where it is true; converts masks of numbers to
+// f32.
 Edge as_numbers(OnnxNode& n, const Edge& mask) {
   if (n.type(mask) != ElementType::boolean) return n.convert(mask, ElementType::f32);
   return n.op("Select", 1, {mask, n.number(0), n.number(kNever)});
 }
 
-// Numbers 0 ... count-1
+// Returns the numbers 0 to count - 1.
 Edge counted(OnnxNode& n, int64_t count) {
   std::vector<int64_t> numbers = index_list(count);
   std::iota(numbers.begin(), numbers.end(), int64_t{0});
   return n.ints(numbers);
 }
 
-// 0 where a query sees a key, by their positions: no later one, or only those in a window.
-// `before`: how many keys come before the first query, one number or one for each image.
+// Returns a mask that is 0 where a query sees a key by their positions: later keys are hidden, and
+// with a window also those that are too far away. `before` is the number of keys before the first
+// query, one number or one for each image.
 Edge position_mask(OnnxNode& n, int64_t queries, int64_t keys, const Edge& before) {
   const Edge key = counted(n, keys),
              query = n.add(n.reshape_to(counted(n, queries), n.ints({queries, 1})), before);
@@ -68,7 +71,7 @@ Edge position_mask(OnnxNode& n, int64_t queries, int64_t keys, const Edge& befor
   return hidden.node ? n.op("Select", 1, {hidden, n.number(kNever), n.number(0)}) : hidden;
 }
 
-// A mask for fewer keys than there are hides the rest.
+// Extends a mask for fewer keys than there are; the added keys are hidden.
 Edge filled_mask(OnnxNode& n, const Edge& mask, int64_t keys) {
   const int64_t missing = keys - n.dim(mask, -1), rank = n.rank(mask);
   if (missing <= 0) return mask;
@@ -78,14 +81,14 @@ Edge filled_mask(OnnxNode& n, const Edge& mask, int64_t keys) {
               {{"pad_mode", "constant"}});
 }
 
-// Hides the keys of each image that are padding.
+// Returns a mask that hides the keys of each image that are padding.
 Edge padding_mask(OnnxNode& n, const Edge& lengths, int64_t keys) {
   const Edge length = n.reshape_to(n.convert(lengths, ElementType::i64), n.ints({-1, 1, 1, 1}));
   const Edge hidden = n.op("GreaterEqual", 1, {counted(n, keys), length});
   return n.op("Select", 1, {hidden, n.number(kNever), n.number(0)});
 }
 
-// A query that sees no key at all gets zeros.
+// Sets the weights of queries that see no key at all to 0.
 Edge zeroed_rows(OnnxNode& n, const Edge& weights, const Edge& mask) {
   const Edge best = n.reduce("ReduceMax", mask, {n.rank(mask) - 1});
   const Edge sees = n.op("Greater", 1, {best, n.number(kNever / 2)});
@@ -165,7 +168,7 @@ Edge attended(OnnxNode& n, const Edge& q, const Edge& k, const Edge& v, const Ed
   return joined_heads(n, n.matmul(n.softmax(scores, 3), v));
 }
 
-// query, key, value, bias, key padding mask, attention bias, past key, past value
+// Inputs: query, key, value, bias, key padding mask, attention bias, past key, past value.
 void multi_head_attention(OnnxNode& n) {
   refuse(n, {4, 6, 7, 8, 9});
   if (!n.has(1) || !n.has(2) || n.rank(n.in(0)) != 3 || n.rank(n.in(1)) != 3)
@@ -182,7 +185,7 @@ void multi_head_attention(OnnxNode& n) {
   n.out(attended(n, parts[0], parts[1], parts[2], n.has(5) ? n.in(5) : Edge{}));
 }
 
-// input, weights of all three, bias, mask, past, attention bias
+// Inputs: input, weights of queries, keys and values, bias, mask, past, attention bias.
 void packed_attention(OnnxNode& n) {
   refuse(n, {3, 4, 6});
   if (n.has_attribute("qkv_hidden_sizes")) unsupported_node("qkv_hidden_sizes is not supported");
@@ -196,7 +199,7 @@ void packed_attention(OnnxNode& n) {
 
 // ---- rotary positions ---------------------------------------------------------------------------
 
-// x: [batch, heads, length, size] or [batch, length, heads * size]
+// x has the shape [batch, heads, length, size] or [batch, length, heads * size].
 void rotary_embedding(OnnxNode& n) {
   Edge x = n.in(0);
   const bool flat = n.rank(x) == 3, interleaved = n.int_of("interleaved", 0) != 0;
@@ -207,7 +210,7 @@ void rotary_embedding(OnnxNode& n) {
   if (turned < 2 || turned > size || turned % 2) bad_node("rotary_embedding_dim does not fit");
   const auto cache = [&](size_t i) {
     Edge e = n.in(i);
-    if (n.has(3)) e = n.gather(e, n.in(3), 0);  // by position: [batch, length, half]
+    if (n.has(3)) e = n.gather(e, n.in(3), 0);  // rows by position: [batch, length, half]
     e = n.unsqueeze(e, {n.rank(e) == 3 ? 1 : 0});
     return n.dim(e, -1) == turned / 2 ? e : n.slice(e, n.rank(e) - 1, 0, turned / 2);
   };

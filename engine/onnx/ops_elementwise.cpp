@@ -1,4 +1,5 @@
-// Functions of each element, with broadcasting; casts, and what chooses between values.
+// Translates element-wise functions with broadcasting, casts, and operations that select between
+// values.
 #include <cmath>
 #include <limits>
 #include <map>
@@ -17,7 +18,7 @@ struct Same {
   int opset;
 };
 
-// Operations that are the engine's own under another name.
+// Translates operations that the engine has under another name.
 void same(OnnxNode& n) {
   static const std::map<std::string, Same> kSame = {
       {"Abs", {"Abs", 1}},           {"Acos", {"Acos", 1}},
@@ -111,7 +112,7 @@ Edge gelu_of(OnnxNode& n, const Edge& x, const std::string& approximate) {
 
 void gelu(OnnxNode& n) { n.out(gelu_of(n, n.in(0), n.string_of("approximate", "none"))); }
 
-// com.microsoft: a bias in front, where there is one.
+// Adds an optional bias before the Gelu, as com.microsoft's forms do.
 void biased_gelu(OnnxNode& n) {
   const Edge x = n.has(1) ? n.add(n.in(0), n.in(1)) : n.in(0);
   n.out(gelu_of(n, x, n.type() == "FastGelu" ? "tanh" : "none"));
@@ -129,7 +130,7 @@ void swiglu(OnnxNode& n) {
 
 // ---- two inputs ---------------------------------------------------------------------------------
 
-// Before opset 7 the second operand is put at an axis of the first one.
+// Returns the second operand; before opset 7 it starts at an axis of the first one.
 Edge second_operand(OnnxNode& n) {
   const Edge b = n.in(1);
   if (n.opset() >= 7 || !n.has_attribute("axis")) return b;
@@ -167,7 +168,7 @@ void bit_shift(OnnxNode& n) {
   if (direction != "LEFT" && direction != "RIGHT")
     bad_node("direction=\"" + printable(direction) + "\" is none of LEFT, RIGHT");
   if (direction == "LEFT") return n.out(n.op("BitwiseLeftShift", 15, {n.in(0), n.in(1)}));
-  // A shift by as many bits as there are, or more, leaves only the sign.
+  // A shift by the type's number of bits or more leaves only the sign.
   Edge by = n.in(1);
   const ElementType type = n.type(n.in(0));
   const bool has_sign = type == ElementType::i8 || type == ElementType::i16 ||
@@ -192,7 +193,7 @@ void mod(OnnxNode& n) {
   n.out(n.op("Select", 1, {moves, n.add(rest, y), rest}));
 }
 
-// The exponent may be of another type than the base, whose type the result has.
+// The exponent's type may differ from the base's, which is also the result's.
 void power(OnnxNode& n) {
   const Edge base = n.in(0), exponent = second_operand(n);
   const ElementType type = n.type(base);
@@ -202,7 +203,8 @@ void power(OnnxNode& n) {
                   type));
 }
 
-// The slopes' shape counts from the right; of a single dimension it would be taken for channels.
+// The slopes' shape is aligned from the right; the engine would take a single dimension for
+// channels.
 void prelu(OnnxNode& n) {
   const Edge x = n.in(0);
   Edge slope = n.in(1);
@@ -267,7 +269,8 @@ bool fits(OnnxNode& n, const Edge& e, const Edge& to) {
   return fit;
 }
 
-// PyTorch divides indices with a correction for those below 0, which found ones are not.
+// PyTorch corrects negative indices before it divides them; indices that an operation found are
+// never negative.
 void where(OnnxNode& n) {
   const Edge condition = n.in(0), yes = n.in(1), no = n.in(2);
   if (never_true(condition) && n.type(yes) == n.type(no) && fits(n, condition, no) &&
@@ -321,7 +324,7 @@ std::vector<OnnxOp> onnx_elementwise_ops() {
       {"Swish", swish},
       {"ThresholdedRelu", thresholded_relu},
       {"Where", where},
-      // Pairs of names and numbers: the numbers as they come. The names are labels (metadata.cpp).
+      // The translation passes the numbers on and drops the names, which are labels (metadata.cpp).
       {"ZipMap", identity, kLearning},
       {"BiasGelu", biased_gelu, kMicrosoft},
       {"FastGelu", biased_gelu, kMicrosoft},

@@ -1,4 +1,4 @@
-// Constants, and what picks or places values by index.
+// Translates constants, and operations that read or write values by index.
 #include <algorithm>
 #include <numeric>
 
@@ -42,7 +42,7 @@ void range(OnnxNode& n) {
              {{"output_type", std::string(name_of(n.type(n.in(0))))}}));
 }
 
-// Makes a matrix of 0 and 1, with 1 where is_one(column - row) holds.
+// Returns a matrix of 0 and 1, with 1 where is_one(column - row) holds.
 Tensor diagonals(const Shape& shape, ElementType type, auto&& is_one) {
   if (shape.size() < 2) bad_node("needs a matrix");
   const int64_t rows = shape[shape.size() - 2], columns = shape.back();
@@ -78,7 +78,8 @@ void gather(OnnxNode& n) {
   const int64_t axis = n.axis(n.int_of("axis", 0), n.rank(x));
   const Tensor known = n.known(n.in(1));
   if (!n.varies(x, axis)) check_indices({n.type(n.in(1)), known.shape(), known}, n.dim(x, axis));
-  // x[i] of a network's values is a view; chains of shapes stay as they are.
+  // x[i] with a known i becomes a slice, which needs no copy; computations of shapes keep their
+  // Gather.
   if (!known.empty() && n.rank(n.in(1)) == 0 && is_float(n.type(x)) && !n.varies(x, axis)) {
     const int64_t index = known.to_ints()[0], at = index < 0 ? index + n.dim(x, axis) : index;
     return n.out(n.squeeze(n.slice(x, axis, at, at + 1), {axis}));
@@ -86,7 +87,7 @@ void gather(OnnxNode& n) {
   n.out(n.gather(x, n.in(1), axis));
 }
 
-// Indices below 0 count from the end; `numbers`: how many there are.
+// Returns indices with `numbers` added to the negative ones, which count from the end.
 Edge wrapped(OnnxNode& n, const Edge& indices, const Edge& numbers) {
   const Tensor known = n.known(indices), total = n.known(numbers);
   if (!known.empty() && !total.empty()) {
@@ -149,7 +150,7 @@ void scatter_nd(OnnxNode& n) {
   n.out(n.op("ScatterNDUpdate", 15, {n.in(0), n.in(1), n.in(2)}, {{"reduction", reduction_of(n)}}));
 }
 
-// Caches: updates go where `write_indices` says, each batch at a place of its own.
+// Updates a cache from the place on that `write_indices` states for each image.
 void tensor_scatter(OnnxNode& n) {
   const Edge cache = n.in(0), update = n.in(1);
   const int64_t rank = n.rank(cache), axis = n.axis(n.int_of("axis", -2), rank);

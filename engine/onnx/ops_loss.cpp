@@ -1,4 +1,4 @@
-// Losses, as exporters leave them at a model's end.
+// Translates losses, which exporters leave at a model's end.
 #include <numeric>
 
 #include "engine/onnx/op_table.h"
@@ -18,10 +18,11 @@ Edge reduced(OnnxNode& n, const Edge& loss, const Edge& weights) {
   return n.divide(sum, n.reduce("ReduceSum", weights, axes, false));
 }
 
-// -log_probability[n, target[n, ...], ...] * weight[target]; targets to be ignored count nothing.
+// Computes -log_probability[n, target[n, ...], ...] * weight[target]. Targets to be ignored count
+// 0.
 Edge likelihood_loss(OnnxNode& n, const Edge& log_probabilities) {
   Edge target = n.convert(n.in(1), ElementType::i64);
-  Edge counted;  // 0 where ignored
+  Edge counted;  // 0 where a target is ignored
   if (n.has_attribute("ignore_index")) {
     const Edge ignored = n.op("Equal", 1, {target, n.integer(n.int_of("ignore_index"))});
     counted = n.op("Select", 1, {ignored, n.number(0), n.number(1)});

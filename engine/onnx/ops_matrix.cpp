@@ -1,12 +1,12 @@
-// Products of matrices, in floats and in integers.
+// Translates products of matrices, in floats and in integers.
 #include "engine/onnx/op_table.h"
 
 namespace clinfer {
 
 namespace {
 
-// Operands of an integer product as floats, their zero points taken off. Per row or column, these
-// lie along `axis`.
+// Returns an operand of an integer product as floats, with its zero point subtracted. Zero points
+// of rows or columns lie along `axis`.
 Edge centered(OnnxNode& n, const Edge& x, size_t zero_point, int64_t axis) {
   const Edge wide = n.convert(x, ElementType::f32);
   if (!n.has(zero_point)) return wide;
@@ -17,11 +17,11 @@ Edge centered(OnnxNode& n, const Edge& x, size_t zero_point, int64_t axis) {
 
 void matmul(OnnxNode& n) { n.out(n.matmul(n.in(0), n.in(1))); }
 
-// alpha * A * B + beta * C
+// Computes alpha * A * B + beta * C.
 void gemm(OnnxNode& n) {
   const float alpha = n.float_of("alpha", 1.f), beta = n.float_of("beta", 1.f);
   Edge a = n.in(0);
-  // The first versions join the dimensions after the first.
+  // The first versions of the operation join all dimensions after the first.
   if (n.rank(a) != 2) a = n.reshape(a, {0, -1});
   Edge y = n.matmul(a, n.in(1), n.int_of("transA", 0) != 0, n.int_of("transB", 0) != 0);
   const ElementType type = n.type(y);
@@ -47,7 +47,7 @@ void einsum(OnnxNode& n) {
   n.out(n.op("Einsum", 7, inputs, {{"equation", n.string_of("equation")}}));
 }
 
-// Determinants of matrices of up to 3 rows, written out.
+// Writes out the determinant of matrices of up to 3 rows.
 void det(OnnxNode& n) {
   const Edge x = n.in(0);
   const int64_t rank = n.rank(x);
@@ -70,7 +70,7 @@ void det(OnnxNode& n) {
   n.out(n.subtract(plus, n.multiply(at(0, 1), minor(1, 2, 0, 2))));
 }
 
-// com.microsoft: the product as ONNX Runtime's optimiser writes it.
+// Translates the product that ONNX Runtime's optimiser writes (com.microsoft).
 void fused_matmul(OnnxNode& n) {
   if (n.int_of("transBatchA", 0) || n.int_of("transBatchB", 0))
     unsupported_node("transposed batches are not supported");

@@ -1,4 +1,4 @@
-// Operations that move values and compute nothing: shapes, slices, pads, blocks.
+// Translates operations that only move values: changes of shape, slices, pads, blocks.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -29,7 +29,7 @@ void flatten(OnnxNode& n) {
   if (axis == 0) return n.out(n.reshape_to(x, n.ints({1, -1})));
   int64_t trailing = 1;
   for (int64_t d = axis; d < rank; ++d) trailing = checked_product(trailing, n.dim(x, d));
-  if (axis == 1) return n.out(n.reshape(x, {0, trailing}));  // no rows, perhaps
+  if (axis == 1) return n.out(n.reshape(x, {0, trailing}));  // there may be no rows
   const Shape& shape = n.shape(x);
   if (trailing == 0)
     return n.out(n.reshape_to(x, n.ints({count(Shape(shape.begin(), shape.begin() + axis)), 0})));
@@ -102,7 +102,7 @@ void split(OnnxNode& n) {
     for (size_t i = 0; i < n.output_count(); ++i) n.out(i, port(first, static_cast<int>(i)));
     return;
   }
-  if (!lengths) {  // equal ones, the last may be smaller
+  if (!lengths) {  // equal parts; the last may be smaller
     const int64_t size = n.dim(x, axis);
     const int64_t most = (size + parts - 1) / std::max<int64_t>(parts, 1);
     if (most * parts == size) {
@@ -147,7 +147,7 @@ void slice(OnnxNode& n) {
 
 // ---- pads ---------------------------------------------------------------------------------------
 
-// A pad that goes round: what is cut off at one end comes in at the other.
+// Pads with wrapping: each end is extended with values of the other end.
 Edge wrapped(OnnxNode& n, Edge x, const std::vector<int64_t>& begin,
              const std::vector<int64_t>& end) {
   for (size_t d = 0; d < begin.size(); ++d) {
@@ -164,7 +164,8 @@ Edge wrapped(OnnxNode& n, Edge x, const std::vector<int64_t>& begin,
   return x;
 }
 
-// Pads that are computed stay operations: how many rows a search has found is known at run time.
+// Writes pads that are computed as operations, because the number of rows that a search finds is
+// known only at run time.
 void pad_computed(OnnxNode& n, const Edge& x, const std::string& mode, const Edge& value) {
   const int64_t rank = n.rank(x);
   const Edge pads = n.convert(n.in(1), ElementType::i64);
@@ -205,7 +206,7 @@ void pad(OnnxNode& n) {
   n.out(n.op("Pad", 12, {x, n.ints(begin), n.ints(end), value}, {{"pad_mode", mode}}));
 }
 
-// Each axis to a stated size, by cutting or padding both ends alike.
+// Cuts or pads both ends of each axis equally to reach the stated size.
 void center_crop_pad(OnnxNode& n) {
   Edge x = n.in(0);
   const int64_t rank = n.rank(x);

@@ -1,4 +1,4 @@
-// Normalisations.
+// Translates normalisations.
 #include <numeric>
 
 #include "engine/onnx/op_table.h"
@@ -51,7 +51,7 @@ void instance_normalization(OnnxNode& n) {
   n.out(n.add(n.multiply(y, n.along(n.in(1), 1, n.rank(x))), n.along(n.in(2), 1, n.rank(x))));
 }
 
-// com.microsoft's SkipLayerNormalization adds first.
+// Normalises the dimensions from `first` on, then applies scale and bias from the inputs.
 Edge layer_normalized(OnnxNode& n, const Edge& x, int64_t first, size_t scale, float epsilon) {
   Edge y = mvn(n, x, axes_from(first, n.rank(x)), epsilon);
   if (n.has(scale)) y = n.multiply(y, n.in(scale));
@@ -84,7 +84,7 @@ void rms_normalization(OnnxNode& n) {
   n.out(n.has(1) ? n.multiply(y, n.in(1)) : y);
 }
 
-// com.microsoft: input + skip (+ bias), then the normalisation; the sum is output 3.
+// Adds input, skip and an optional bias, then normalises (com.microsoft). Output 3 is the sum.
 void skip_layer_normalization(OnnxNode& n) {
   const bool simple = n.type() == "SkipSimplifiedLayerNormalization";
   Edge x = n.add(n.in(0), n.in(1));
@@ -101,7 +101,7 @@ void skip_layer_normalization(OnnxNode& n) {
   n.out(3, x);
 }
 
-// Before opset 21 scale and bias are of the groups, then of the channels.
+// Before opset 21 there is a scale and a bias for each group, later for each channel.
 void group_normalization(OnnxNode& n) {
   const Edge x = n.in(0);
   const int64_t groups = n.int_of("num_groups"), channels = n.dim(x, 1);

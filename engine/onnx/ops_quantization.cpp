@@ -1,6 +1,6 @@
-// Quantised operations. Between two of them, QuantizeLinear and DequantizeLinear with one scale and
-// zero point are one FakeQuantize, which the passes turn into integers where the device is faster
-// with them; alone they are what the specification says, step by step.
+// Translates quantised operations. A QuantizeLinear and a DequantizeLinear with the same scale and
+// zero point become one FakeQuantize, which the passes turn into integers where the device is
+// faster with them. A single one becomes the specification's steps.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -34,7 +34,7 @@ Range range_of(ElementType type) {
   }
 }
 
-// Scale and zero point of a value; the zero point may be absent.
+// Scale and zero point of a value; the zero point is optional.
 struct Grid {
   Edge scale, zero;
   int64_t axis = 1;
@@ -45,13 +45,13 @@ Grid grid_at(OnnxNode& n, size_t scale, size_t zero, int64_t axis = 1) {
   return {n.in(scale), n.has(zero) ? n.in(zero) : Edge{}, axis, 0};
 }
 
-// A parameter as it is broadcast to a value of this shape: one number, one per index of the axis,
-// or one per block of them.
+// Returns a parameter in a shape that broadcasts to the value's: one number, one for each index of
+// the axis, or one for each block of indices.
 Edge spread(OnnxNode& n, const Edge& e, const Shape& shape, const Grid& grid) {
   const auto rank = static_cast<int64_t>(shape.size());
   if (n.rank(e) == 0) return e;
   if (grid.block == 0) {
-    // One element is for the whole value, and no axis is stated then.
+    // A single element applies to the whole value, and then no axis is stated.
     if (n.rank(e) == 1) return n.along(e, n.dim(e, 0) == 1 ? 0 : n.axis(grid.axis, rank), rank);
     return e;
   }
@@ -69,7 +69,7 @@ Edge spread(OnnxNode& n, const Edge& e, const Shape& shape, const Grid& grid) {
   return joined[at] == shape[at] ? whole : n.slice(whole, static_cast<int64_t>(at), 0, shape[at]);
 }
 
-// One number is the same with and without a dimension.
+// Returns whether two parameters are equal; a scalar equals a list of one element.
 bool same_values(const Tensor& a, const Tensor& b) {
   return !a.empty() && !b.empty() && a.to_floats() == b.to_floats() &&
          (a.shape() == b.shape() || a.elements() == 1);
@@ -81,9 +81,9 @@ bool same_grid(OnnxNode& n, const QuantizedFrom& from, const Grid& grid) {
   return same_values(n.known(from.zero_point), n.known(grid.zero));
 }
 
-// Makes both in one, where scale and zero point are constant. Makes no node where a FakeQuantize
-// would round otherwise: QuantizeLinear rounds halves to the even number before it adds the zero
-// point.
+// Replaces both operations by one FakeQuantize if scale and zero point are constant. Returns no
+// node if a FakeQuantize would round differently: QuantizeLinear rounds halves to the even number
+// before it adds the zero point.
 Edge fake_quantized(OnnxNode& n, const QuantizedFrom& from, ElementType type) {
   const Tensor scale = n.known(from.scale);
   std::vector<float> low = scale.to_floats(), high = low;
@@ -110,7 +110,7 @@ Edge fake_quantized(OnnxNode& n, const QuantizedFrom& from, ElementType type) {
   return n.op("FakeQuantize", 1, {from.source, lowest, highest, lowest, highest}, attributes);
 }
 
-// The operation that `node` is, of another value.
+// Repeats the operation of `node` on another value.
 Edge again(OnnxNode& n, const Node& node, const Edge& x) {
   std::vector<Edge> inputs = node.inputs;
   inputs[0] = x;
@@ -120,9 +120,9 @@ Edge again(OnnxNode& n, const Node& node, const Edge& x) {
   return n.op(node.type, node.opset, std::move(inputs), attributes, node.outputs.size());
 }
 
-// A value of bytes as floats by one FakeQuantize, where a QuantizeLinear of the same scale and zero
-// point made it. Operations that only move bytes, or take the largest, may stand between: they work
-// on the floats then. No node where it is otherwise.
+// Returns a value of bytes as floats by one FakeQuantize, if a QuantizeLinear of the same scale and
+// zero point made it; else no node. Operations that only move bytes or take the largest may stand
+// between, and are then applied to the floats.
 Edge as_one(OnnxNode& n, const Edge& x, const Grid& grid, int deepest = 8) {
   const ElementType type = n.type(x);
   if (grid.block != 0 || (type != ElementType::u8 && type != ElementType::i8)) return {};
@@ -134,7 +134,7 @@ Edge as_one(OnnxNode& n, const Edge& x, const Grid& grid, int deepest = 8) {
   if (!one || deepest == 0 || x.node->inputs.empty()) return {};
   const Node* node = x.node;
   Edge bytes = node->inputs[0];
-  if (node->is("Convert") && bytes.node->is("MaxPool")) {  // of integers: computed in floats
+  if (node->is("Convert") && bytes.node->is("MaxPool")) {  // for integers, computed in floats
     node = bytes.node;
     if (!node->inputs[0].node->is("Convert")) return {};
     bytes = node->inputs[0].node->inputs[0];
@@ -192,9 +192,9 @@ void dequantize_linear(OnnxNode& n) {
   n.out(dequantized(n, n.in(0), grid));
 }
 
-// Scale and zero point of u8 from the values at hand; x as numbers 0..255 with that zero point.
+// Parameters of u8 that were computed from the values at run time, and x as numbers 0..255.
 struct Dynamic {
-  Edge integers, scale, zero;  // integers and zero as f32
+  Edge integers, scale, zero;  // integers and zero are of f32
 };
 
 Dynamic dynamically_quantized(OnnxNode& n, const Edge& x) {
@@ -218,8 +218,8 @@ void dynamic_quantize_linear(OnnxNode& n) {
 
 // ---- operations in integers ---------------------------------------------------------------------
 
-// com.microsoft's forms have the channels last where they say so; channels_first() and
-// as_it_was() turn such a picture, and no other.
+// Operations of com.microsoft may have the channels last. channels_first() and as_it_was()
+// transpose such pictures and leave others alone.
 bool has_channels_last(const OnnxNode& n) { return n.int_of("channels_last", 0) != 0; }
 
 Edge channels_first(OnnxNode& n, const Edge& x) {
@@ -231,7 +231,7 @@ Edge as_it_was(OnnxNode& n, const Edge& y) {
   return has_channels_last(n) ? turned_to_channels_last(n, y) : y;
 }
 
-// x, scale, zero, w, scale, zero, y scale, y zero, bias
+// Inputs: x, scale, zero, w, scale, zero, y scale, y zero, bias.
 void qlinear_conv(OnnxNode& n) {
   const Edge x = channels_first(n, dequantized(n, n.in(0), grid_at(n, 1, 2))),
              w = dequantized(n, n.in(3), grid_at(n, 4, 5, 0));
@@ -244,7 +244,7 @@ void qlinear_conv(OnnxNode& n) {
   n.out(quantized(n, as_it_was(n, convolved(n, x, w, bias)), grid_at(n, 6, 7), n.type(n.in(7))));
 }
 
-// a, scale, zero, b, scale, zero, y scale, y zero
+// Inputs: a, scale, zero, b, scale, zero, y scale, y zero.
 void qlinear_matmul(OnnxNode& n) {
   const auto rows = std::max<int64_t>(n.rank(n.in(0)) - 2, 0), columns = n.rank(n.in(3)) - 1;
   const Edge a = dequantized(n, n.in(0), grid_at(n, 1, 2, rows)),
@@ -253,7 +253,7 @@ void qlinear_matmul(OnnxNode& n) {
   n.out(quantized(n, y, grid_at(n, 6, 7, std::max<int64_t>(n.rank(y) - 2, 0)), n.type(n.in(7))));
 }
 
-// com.microsoft: a, scale, zero, b, scale, zero, c, y scale, y zero
+// Inputs (com.microsoft): a, scale, zero, b, scale, zero, c, y scale, y zero.
 void qgemm(OnnxNode& n) {
   const bool turn_a = n.int_of("transA", 0) != 0, turn_b = n.int_of("transB", 0) != 0;
   const Edge a = dequantized(n, n.in(0), grid_at(n, 1, 2)),
@@ -269,7 +269,7 @@ void qgemm(OnnxNode& n) {
                  : y);
 }
 
-// com.microsoft: a, scale, zero, b, scale, zero, c scale, c zero
+// Inputs (com.microsoft): a, scale, zero, b, scale, zero, c scale, c zero.
 void qlinear_binary(OnnxNode& n) {
   const Edge a = dequantized(n, n.in(0), grid_at(n, 1, 2)),
              b = dequantized(n, n.in(3), grid_at(n, 4, 5));
@@ -277,7 +277,7 @@ void qlinear_binary(OnnxNode& n) {
   n.out(quantized(n, c, grid_at(n, 6, 7), n.type(n.in(0))));
 }
 
-// com.microsoft: x, scale, zero, y scale, y zero
+// Inputs (com.microsoft): x, scale, zero, y scale, y zero.
 void qlinear_unary(OnnxNode& n) {
   Edge x = dequantized(n, n.in(0), grid_at(n, 1, 2));
   const std::string type = n.type();
@@ -311,14 +311,14 @@ void qlinear_unary(OnnxNode& n) {
   n.out(quantized(n, y, grid_at(n, 3, 4), n.type(n.in(0))));
 }
 
-// com.microsoft: condition, a, scale, zero, b, scale, zero, y scale, y zero
+// Inputs (com.microsoft): condition, a, scale, zero, b, scale, zero, y scale, y zero.
 void qlinear_where(OnnxNode& n) {
   const Edge a = dequantized(n, n.in(1), grid_at(n, 2, 3)),
              b = dequantized(n, n.in(4), grid_at(n, 5, 6));
   n.out(quantized(n, n.op("Select", 1, {n.in(0), a, b}), grid_at(n, 7, 8), n.type(n.in(1))));
 }
 
-// com.microsoft: y scale, y zero, then each part with scale and zero
+// Inputs (com.microsoft): y scale, y zero, then each part with scale and zero.
 void qlinear_concat(OnnxNode& n) {
   std::vector<Edge> parts;
   for (size_t i = 2; i + 2 < n.input_count(); i += 3)
@@ -328,7 +328,8 @@ void qlinear_concat(OnnxNode& n) {
   n.out(quantized(n, y, grid_at(n, 0, 1), n.type(n.in(1))));
 }
 
-// com.microsoft: a, b, scale, scale, zero, zero, bias: integers in, floats out
+// Inputs (com.microsoft): a, b, scale, scale, zero, zero, bias. Multiplies integers and returns
+// floats.
 void matmul_integer_to_float(OnnxNode& n) {
   const Edge a = dequantized(n, n.in(0), grid_at(n, 2, 4)),
              b = dequantized(n, n.in(1), grid_at(n, 3, 5, n.rank(n.in(1)) - 1));
@@ -336,7 +337,8 @@ void matmul_integer_to_float(OnnxNode& n) {
   n.out(n.has(6) ? n.add(y, n.in(6)) : y);
 }
 
-// com.microsoft: floats times integers; the floats are quantised by the values at hand.
+// Multiplies floats by integers (com.microsoft). The floats are quantised with parameters that are
+// computed at run time.
 void dynamic_quantize_matmul(OnnxNode& n) {
   const Dynamic q = dynamically_quantized(n, n.in(0));
   const Edge a = n.multiply(n.subtract(q.integers, q.zero), q.scale),
@@ -345,7 +347,7 @@ void dynamic_quantize_matmul(OnnxNode& n) {
   n.out(n.has(4) ? n.add(y, n.in(4)) : y);
 }
 
-// The numbers of `bits` bits each that a row of bytes holds, the first ones lowest.
+// Reads the numbers of `bits` bits each that a row of bytes holds, beginning with the lowest bits.
 class PackedRow {
  public:
   PackedRow(const uint8_t* bytes, int64_t bits) : bytes_(bytes), bits_(bits) {}
@@ -359,7 +361,8 @@ class PackedRow {
   int64_t bits_;
 };
 
-// Weights [N, K] in blocks along K, each with a scale and a zero point: rows of whole bytes.
+// Returns weights [N, K] that are stored in blocks along K, each with a scale and a zero point; a
+// row takes whole bytes.
 Tensor unpacked_weights(OnnxNode& n, int64_t rows, int64_t columns) {
   const int64_t bits = n.int_of("bits", 4), block = n.int_of("block_size");
   if (bits != 2 && bits != 4 && bits != 8)
@@ -404,7 +407,7 @@ Tensor unpacked_weights(OnnxNode& n, int64_t rows, int64_t columns) {
   return weights;
 }
 
-// com.microsoft: x, weights, scales, zero points, places of columns, bias
+// Inputs (com.microsoft): x, weights, scales, zero points, places of columns, bias.
 void matmul_n_bits(OnnxNode& n) {
   if (n.has(4)) unsupported_node("an order of columns (g_idx) is not supported");
   const Tensor weights = unpacked_weights(n, n.int_of("N"), n.int_of("K"));

@@ -1,4 +1,4 @@
-// LSTM, GRU and RNN: sequences [time, batch, values] with the gates in ONNX's order.
+// Translates LSTM, GRU and RNN: sequences [time, batch, values] with the gates in ONNX's order.
 #include <algorithm>
 
 #include "engine/onnx/op_table.h"
@@ -9,7 +9,7 @@ namespace {
 
 struct Recurrent {
   int64_t gates;
-  std::vector<int64_t> order;  // ONNX's gate that comes n-th here
+  std::vector<int64_t> order;  // order[n]: index in ONNX of the engine's gate n
   const char* ours;
 };
 
@@ -19,7 +19,7 @@ Recurrent kind_of(const std::string& type) {
   return {1, {0}, "RNNSequence"};
 }
 
-// Gates along axis 1, in this order.
+// Reorders the gates along axis 1.
 Edge reordered(OnnxNode& n, const Edge& e, const std::vector<int64_t>& order) {
   if (std::is_sorted(order.begin(), order.end())) return e;
   const std::vector<Edge> gates = n.split(e, 1, static_cast<int64_t>(order.size()));
@@ -28,8 +28,8 @@ Edge reordered(OnnxNode& n, const Edge& e, const std::vector<int64_t>& order) {
   return n.concat(parts, 1);
 }
 
-// Biases of input and state, added; of a GRU that resets after its product, the last gate's two
-// stay apart.
+// Adds the biases of input and state. For a GRU that resets after its product, the last gate's two
+// biases stay separate.
 Edge bias_of(OnnxNode& n, const Recurrent& kind, int64_t directions, int64_t hidden,
              bool reset_after) {
   const int64_t rows = kind.gates * hidden;
@@ -61,7 +61,7 @@ std::string activations_of(OnnxNode& n, int64_t directions) {
   return list;
 }
 
-// The node with these weights of input and state, [directions, gates * hidden, ...].
+// Writes the node with weights of input and state of [directions, gates * hidden, ...].
 void sequence(OnnxNode& n, const Recurrent& kind, const Edge& weights, const Edge& recurrence) {
   const bool lstm = kind.gates == 4;
   const std::string direction = n.string_of("direction", "forward");
@@ -86,7 +86,7 @@ void sequence(OnnxNode& n, const Recurrent& kind, const Edge& weights, const Edg
   const int64_t batch = n.dim(x, 0), time = n.dim(x, 1);
   const auto state = [&](size_t i) {
     if (!n.has(i)) {
-      // There are as many rows as the input has, whatever the batch.
+      // The initial state has as many rows as the input, whatever the batch is.
       const Edge rows =
           n.concat({n.slice(n.shape_of(x), 0, 0, 1), n.ints({directions, hidden})}, 0);
       return n.op("Broadcast", 3, {n.number(0), rows}, {{"mode", "numpy"}});
@@ -129,8 +129,8 @@ void sequence(OnnxNode& n, const Recurrent& kind, const Edge& weights, const Edg
 
 void recurrent(OnnxNode& n) { sequence(n, kind_of(n.type()), n.in(1), n.in(2)); }
 
-// Weights of bytes, [directions, ..., gates * hidden], as LSTM has them. Scale and zero point are
-// one number, one for each direction, or one for each of its columns.
+// Returns weights of bytes, [directions, ..., gates * hidden], as the floats that LSTM takes. Scale
+// and zero point are one number, one for each direction, or one for each of its columns.
 Edge dequantized_weights(OnnxNode& n, size_t at, size_t scale_at) {
   const Edge bytes = n.in(at);
   if (n.rank(bytes) != 3) bad_node("weights have 3 dimensions");
@@ -144,8 +144,8 @@ Edge dequantized_weights(OnnxNode& n, size_t at, size_t scale_at) {
   return n.transpose(n.multiply(w, spread(n.in(scale_at))), {0, 2, 1});
 }
 
-// com.microsoft's LSTM with weights of bytes. ONNX Runtime quantises the values of each step as
-// well, to fewer digits than floats have; here they stay floats.
+// Translates com.microsoft's LSTM with weights of bytes. ONNX Runtime also quantises the values of
+// each step; here they stay floats, which are more precise.
 void quantized_lstm(OnnxNode& n) {
   sequence(n, kind_of("LSTM"), dequantized_weights(n, 1, 8), dequantized_weights(n, 2, 10));
 }

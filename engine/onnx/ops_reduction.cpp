@@ -1,4 +1,4 @@
-// Sums and extremes along axes, softmax, sorting, running sums.
+// Translates reductions along axes, softmax, sorting and cumulative sums.
 #include <numeric>
 
 #include "engine/onnx/op_table.h"
@@ -15,10 +15,10 @@ std::vector<int64_t> all_axes(int64_t rank) {
 
 struct Axes {
   std::vector<int64_t> list;
-  bool nothing = false;  // to be reduced
+  bool nothing = false;  // there is nothing to reduce
 };
 
-// Axes are an attribute before opset 18 (of ReduceSum before 13), then an input.
+// Returns the axes, which are an attribute before opset 18 (13 for ReduceSum) and an input later.
 Axes reduced_axes(OnnxNode& n) {
   const auto listed = n.ints_since(n.type() == "ReduceSum" ? 13 : 18, "axes", 1);
   const int64_t rank = n.rank(n.in(0));
@@ -54,7 +54,7 @@ void reduce(OnnxNode& n) {
   if (axes.nothing && type == "ReduceL1") return n.out(n.op("Abs", 1, {x}));
   if (axes.nothing && type == "ReduceL2")
     return n.out(in_floats([&](const Edge& e) { return n.op("Abs", 1, {e}); }));
-  if (n.type(x) == ElementType::boolean) {  // the largest of truths is whether any is true
+  if (n.type(x) == ElementType::boolean) {  // the maximum of booleans is their logical or
     const char* ours = type == "ReduceMax" ? "ReduceLogicalOr" : "ReduceLogicalAnd";
     return n.out(over(ours, x));
   }
@@ -63,7 +63,7 @@ void reduce(OnnxNode& n) {
 
 // ---- softmax ------------------------------------------------------------------------------------
 
-// Before opset 13 it is over all dimensions from the axis on, joined.
+// Applies the work along the axis; before opset 13, to all dimensions from the axis on, joined.
 template <typename Work>
 void over_axis(OnnxNode& n, Work&& work) {
   const Edge x = n.in(0);
@@ -74,13 +74,14 @@ void over_axis(OnnxNode& n, Work&& work) {
 
 void softmax(OnnxNode& n) {
   over_axis(n, [&](const Edge& x, int64_t axis) {
-    if (n.opset() >= 13) axis = n.int_of("axis", -1);  // as it is stated, from the end mostly
+    // Passed on as stated, mostly counted from the end.
+    if (n.opset() >= 13) axis = n.int_of("axis", -1);
     return n.op(n.type() == "LogSoftmax" ? "LogSoftmax" : "SoftMax",
                 n.type() == "LogSoftmax" ? 5 : 8, {x}, {{"axis", std::to_string(axis)}});
   });
 }
 
-// Index of the largest (smallest) value along the axis; of equal ones the first.
+// Returns the index of the largest (or smallest) value along the axis; the first of equal ones.
 Edge index_of_best(OnnxNode& n, const Edge& x, int64_t axis, bool largest) {
   return port(n.op("TopK", 11, {x, n.integer(1)},
                    {{"axis", std::to_string(axis)},
@@ -145,13 +146,13 @@ void cum_sum(OnnxNode& n) {
               {"reverse", text_of(n.int_of("reverse", 0) != 0)}}));
 }
 
-// Step by step: in the n-th, each value is multiplied by the one n-th power of two before it.
+// Step n multiplies each value by the one 2^n places before it.
 void cum_prod(OnnxNode& n) {
   Edge x = n.in(0);
   const int64_t axis = n.axis(n.need_int(n.in(1), "the axis"), n.rank(x));
   const int64_t size = n.dim(x, axis);
   const bool reverse = n.int_of("reverse", 0) != 0;
-  const auto shifted = [&](const Edge& e, int64_t by) {  // ones come in at the begin
+  const auto shifted = [&](const Edge& e, int64_t by) {  // ones enter at the beginning
     Shape ones = n.sizes(e);
     ones[static_cast<size_t>(axis)] = by;
     const Edge fill =

@@ -1,4 +1,4 @@
-// Fourier transforms and the windows in front of them.
+// Translates Fourier transforms and their windows.
 #include <cmath>
 #include <numbers>
 
@@ -10,8 +10,8 @@ namespace clinfer {
 
 namespace {
 
-// a0 - a1 cos + a2 cos 2. Its second half mirrors the first, and cos 2x is 2 cos² x - 1: cosines are what
-// takes time where a model asks for large windows.
+// Computes a0 - a1 cos x + a2 cos 2x. The second half mirrors the first, and cos 2x is 2 cos² x -
+// 1, because cosines take most of the time for large windows.
 void window(OnnxNode& n) {
   const int64_t size = n.need_int(n.in(0), "the size");
   if (size < 0) bad_node("the size is " + std::to_string(size));
@@ -21,7 +21,7 @@ void window(OnnxNode& n) {
   if (n.type() == "BlackmanWindow") a[0] = 0.42, a[2] = 0.08;
   Tensor values = table({size});
   auto* to = values.mutable_data<float>();
-  const int64_t round = periodic ? size : size - 1;  // in which the cosine is back at 1
+  const int64_t round = periodic ? size : size - 1;  // period of the cosine
   const auto length = static_cast<double>(round);
   if (size == 1 && round == 0) to[0] = 1;
   for (int64_t i = 0; round > 0 && i <= round / 2; ++i) {
@@ -33,7 +33,7 @@ void window(OnnxNode& n) {
   n.out(n.constant(values.convert(type)));
 }
 
-// Real values get an imaginary part of 0.
+// Adds an imaginary part of 0 to real values.
 Edge complex(OnnxNode& n, const Edge& x) {
   const int64_t last = n.rank(x) - 1;
   if (n.dim(x, -1) == 2) return x;
@@ -58,7 +58,7 @@ void dft(OnnxNode& n) {
   n.out(one_sided ? n.slice(y, axis, 0, size / 2 + 1) : y);
 }
 
-// Frames of the signal, each times the window, transformed.
+// Cuts the signal into frames, multiplies each by the window and transforms it.
 void stft(OnnxNode& n) {
   Edge x = n.in(0);
   const int64_t step = n.need_int(n.in(1), "the step");
@@ -83,7 +83,7 @@ void stft(OnnxNode& n) {
   n.out(one_sided ? n.slice(y, 2, 0, length / 2 + 1) : y);
 }
 
-// Triangles that overlap by half, evenly spaced on the mel scale.
+// Returns triangular filters that overlap by half and are evenly spaced on the mel scale.
 void mel_weight_matrix(OnnxNode& n) {
   const int64_t bins = n.need_int(n.in(0), "the number of bins"),
                 length = n.need_int(n.in(1), "the length"),

@@ -1,4 +1,4 @@
-// Convolutions, pooling, resizing, regions and boxes.
+// Translates convolutions, pooling, resizing, regions and boxes.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -20,7 +20,8 @@ void conv(OnnxNode& n) {
   n.out(convolved(n, n.in(0), n.in(1), bias));
 }
 
-// com.microsoft's FusedConv: with an activation, and in newer versions a sum before it.
+// Translates com.microsoft's convolution with an activation, and with an addition before it in
+// newer versions.
 void fused_conv(OnnxNode& n) {
   Edge y = convolved(n, n.in(0), n.in(1), n.has(2) ? n.in(2) : Edge{});
   if (n.has(3)) y = n.add(y, n.in(3));
@@ -54,7 +55,7 @@ void conv_integer(OnnxNode& n) {
   n.out(n.convert(convolved(n, x, w, {}), ElementType::i32));
 }
 
-// Limits sizes so that sums and products of two fit into 64 bits.
+// Refuses sizes whose sums and products of two would not fit in 64 bits.
 void check_sizes(const std::vector<int64_t>& sizes) {
   for (const int64_t size : sizes)
     if (size < 0 || size > std::numeric_limits<int32_t>::max())
@@ -132,8 +133,8 @@ Window pool_window(OnnxNode& n, const Edge& x) {
   return window_of(n, x, n.ints_of("kernel_shape"));
 }
 
-// Counts how many positions of each window lie on pixels or pads, of the shape [1, 1, ...]: with
-// ceil_mode the last window may reach past the pads. `y` is the pooled value.
+// Returns for each window how many of its positions lie on pixels or pads, in the shape [1, 1,
+// ...]: with ceil_mode the last window may reach past the pads. `y` is the pooled value.
 Tensor covered(OnnxNode& n, const Edge& x, const Edge& y, const Window& window) {
   Shape shape{1, 1};
   std::vector<float> counts{1};
@@ -143,7 +144,7 @@ Tensor covered(OnnxNode& n, const Edge& x, const Edge& y, const Window& window) 
     std::vector<float> all;
     for (const float before : counts)
       for (int64_t o = 0; o < size; ++o) {
-        const int64_t left = end - o * window.strides[i];  // from the window's begin on
+        const int64_t left = end - o * window.strides[i];  // positions from the window's start on
         const int64_t inside = std::min(window.kernel[i], ceil_div(left, window.dilations[i]));
         all.push_back(before * static_cast<float>(inside));
       }
@@ -173,7 +174,7 @@ void average_pool(OnnxNode& n) {
   if (std::ranges::all_of(window.dilations, [](int64_t d) { return d == 1; }))
     std::erase_if(attributes, [](const auto& a) { return std::string_view(a.first) == "dilations"; });
   Edge y = n.op("AvgPool", rounds_up(n) ? 14 : 1, {x}, attributes);
-  // Positions past the pads do not count in ONNX; the engine counts them, as OpenVINO does.
+  // ONNX does not count positions past the pads; the engine counts them, as OpenVINO does.
   if (with_pads && rounds_up(n) && has_pads(window)) {
     std::vector<float> factors = covered(n, x, y, window).to_floats();
     for (float& factor : factors) factor = area(window) / factor;
@@ -192,7 +193,7 @@ Edge largest_integers(OnnxNode& n, const Edge& x) {
   return n.convert(y, n.type(x));
 }
 
-// com.microsoft's MaxPool of quantised pictures with the channels last.
+// Translates com.microsoft's MaxPool of quantised pictures with the channels last.
 void max_pool_channels_last(OnnxNode& n) {
   n.out(turned_to_channels_last(n, largest_integers(n, turned_to_channels_first(n, n.in(0)))));
 }
@@ -210,7 +211,7 @@ void max_pool(OnnxNode& n) {
   const Edge y = n.op("MaxPool", rounds_up(n) ? 14 : 8, {x}, attributes, 2);
   if (!n.wants(1)) return n.out(y);
   Edge indices = port(y, 1);
-  if (n.int_of("storage_order", 0)) {  // indices that count the last two dimensions by columns
+  if (n.int_of("storage_order", 0)) {  // indices count the last two dimensions by columns
     const Shape& shape = n.sizes(x);
     if (shape.size() != 4) unsupported_node("storage_order=1 is supported for pictures only");
     const int64_t height = shape[2], width = shape[3], plane = height * width;
@@ -227,7 +228,7 @@ void max_pool(OnnxNode& n) {
   n.out(1, indices);
 }
 
-// Values go back to where MaxPool's indices say.
+// Writes values to the places that MaxPool's indices state.
 void max_unpool(OnnxNode& n) {
   const Edge x = n.in(0);
   const Window window = pool_window(n, x);
@@ -272,7 +273,7 @@ void global_max_pool(OnnxNode& n) {
   n.out(n.reduce("ReduceMax", n.in(0), spatial_axes(n, n.in(0))));
 }
 
-// (sum |x|^p)^(1/p)
+// Returns |x|^p; the other function takes the root of the sum.
 Edge raised(OnnxNode& n, const Edge& x, float p) {
   const Edge size = n.op("Abs", 1, {x});
   return p == 1 ? size : n.op("Power", 1, {size, n.number(p)});
@@ -284,7 +285,8 @@ void global_lp_pool(OnnxNode& n) {
   n.out(n.op("Power", 1, {sum, n.number(1 / p)}));
 }
 
-// The average over the whole window, pads included, times what it was divided by.
+// Computes the average over the whole window, pads included, and multiplies by the divisor to get
+// the sum.
 void lp_pool(OnnxNode& n) {
   const Edge x = n.in(0);
   const auto p = static_cast<float>(n.int_of("p", 2));
@@ -305,7 +307,8 @@ void roi_align(OnnxNode& n) {
                                             n.opset() < 16 ? "output_half_pixel" : "half_pixel");
   if (transform != "half_pixel" && transform != "output_half_pixel")
     bad_node("coordinate_transformation_mode=\"" + printable(transform) + "\"");
-  // The largest of weighted pixels; the engine's own operation knows that of their sums.
+  // The mode takes the largest of the weighted pixels; the engine's operation takes the largest of
+  // their sums.
   if (mode == "max") return onnx_roi_align_largest(n, transform == "half_pixel");
   n.out(n.op("ROIAlign", 9, {n.in(0), n.in(1), n.in(2)},
              {{"pooled_h", std::to_string(n.int_of("output_height", 1))},
@@ -332,7 +335,7 @@ void non_max_suppression(OnnxNode& n) {
     return n.rank(n.in(i)) == 0 ? n.in(i) : n.reshape_to(n.in(i), n.ints({}));
   };
   const float lowest = std::numeric_limits<float>::lowest();
-  // Boxes that overlap by the threshold stay, here they would go.
+  // ONNX keeps boxes whose overlap equals the threshold; the engine removes them.
   Edge overlap = scalar(3, n.number(0));
   if (const Tensor known = n.known(overlap); !known.empty())
     overlap = n.number(std::nextafter(known.to_floats()[0], 2.f));
@@ -346,7 +349,8 @@ void non_max_suppression(OnnxNode& n) {
              3));
 }
 
-// The plug-in node of TensorRT that exporters of detectors end with: boxes [N,B,4], scores [N,B,C].
+// Translates TensorRT's plug-in node, which exporters of detectors write at the end: boxes [N,B,4],
+// scores [N,B,C].
 void efficient_nms(OnnxNode& n) {
   Edge boxes = n.in(0), scores = n.in(1);
   if (n.rank(boxes) == 4) boxes = n.squeeze(boxes, {2});
@@ -355,7 +359,7 @@ void efficient_nms(OnnxNode& n) {
   if (n.dim(boxes, 0) != 1) unsupported_node("a batch of more than one image is not supported");
   if (n.int_of("class_agnostic", 0)) unsupported_node("class_agnostic=1 is not supported");
   if (n.int_of("score_activation", 0)) scores = n.op("Sigmoid", 1, {scores});
-  if (n.int_of("box_coding", 0)) {  // centre and size
+  if (n.int_of("box_coding", 0)) {  // boxes are centre and size
     const Edge centre = n.slice(boxes, 2, 0, 2),
                half = n.multiply(n.slice(boxes, 2, 2, 4), n.number(0.5f));
     boxes = n.concat({n.subtract(centre, half), n.add(centre, half)}, 2);
@@ -398,7 +402,7 @@ void grid_sample(OnnxNode& n) {
               {"padding_mode", n.string_of("padding_mode", "zeros")}}));
 }
 
-// The positions of all pixels, times the matrices.
+// Multiplies the positions of all pixels by the matrices.
 void affine_grid(OnnxNode& n) {
   const std::vector<int64_t> size = n.need_ints(n.in(1), "the size");
   if (size.size() != 4 && size.size() != 5) bad_node("the size must be of 4 or 5 dimensions");
@@ -411,7 +415,7 @@ void affine_grid(OnnxNode& n) {
   auto* to = base.mutable_data<float>();
   for (int64_t p = 0; p < places; ++p) {
     int64_t rest = p;
-    for (size_t d = dims; d-- > 0;) {  // x first
+    for (size_t d = dims; d-- > 0;) {  // x comes first
       const int64_t length = size[2 + d], at = rest % length;
       rest /= length;
       const double spread = corners ? static_cast<double>(length - 1) : static_cast<double>(length);

@@ -1,5 +1,5 @@
-// An LSTM whose gates look at the cell (peepholes), step by step: no operation of the engine's own
-// does that.
+// Writes an LSTM whose gates read the cell (peepholes) step by step, because no operation of the
+// engine computes it.
 #include "engine/onnx/op_table.h"
 #include "kernels/shape_util.h"
 
@@ -9,12 +9,13 @@ namespace {
 
 constexpr int64_t kMostSteps = 256;
 
-// One direction. x: [time, batch, inputs]; `d`: which direction's weights.
+// One direction of the LSTM. x is [time, batch, inputs]; `d` is the index of the direction's
+// weights.
 struct Direction {
   OnnxNode& n;
   int64_t d, hidden;
 
-  // Row d of an input, its first dimension left out.
+  // Returns row d of an input, without the first dimension.
   Edge of(size_t input) const { return n.squeeze(n.slice(n.in(input), 0, d, d + 1), {0}); }
   Edge gate(const Edge& all, int64_t i) const {
     return n.slice(all, n.rank(all) - 1, i * hidden, (i + 1) * hidden);

@@ -1,5 +1,6 @@
-// Resize and Upsample: an Interpolate where that computes the same; what it does not know (other
-// coordinates, antialiasing, weights outside of the picture) as products with a matrix per axis.
+// Translates Resize and Upsample: to Interpolate where that computes the same, else (for other
+// coordinates, antialiasing, weights outside of the picture) to a product with a matrix for each
+// axis.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -16,11 +17,11 @@ struct Resizing {
   std::string mode, coordinates, nearest;
   double cubic = -0.75;
   bool antialias = false, exclude_outside = false;
-  bool rounded = false;  // sizes are, the scales of coordinates are not
+  bool rounded = false;  // the sizes are rounded, the scales of coordinates are not
   float extrapolation = 0;
 };
 
-// One axis: its size, the scale that coordinates follow from, and which part is taken.
+// One axis: its sizes, the scale that maps coordinates, and the part of the input that is used.
 struct ResizedAxis {
   int64_t axis = 0, in = 1, out = 1;
   double scale = 1, from = 0, to = 1;
@@ -44,8 +45,8 @@ Edge interpolated(OnnxNode& n, const Edge& x, const Edge& sizes_or_scales, bool 
 
 // ---- as matrices --------------------------------------------------------------------------------
 
-// The places of the output in the input. Texts are compared once: matrices have up to millions of
-// rows.
+// Computes the places of the output's values in the input. Compares the mode's text only once,
+// because matrices can have millions of rows.
 class Positions {
  public:
   Positions(const Resizing& how, const ResizedAxis& a) {
@@ -84,7 +85,7 @@ class Positions {
     return after_ +
            ((static_cast<double>(at) + before_) * factor_ * multiplier_ / divisor_ - half_);
   }
-  // Returns whether the output has a value of the picture there.
+  // Returns whether the output takes a value of the picture there.
   bool is_inside(double x) const { return !inside_alone_ || (x >= 0 && x <= last_); }
   bool inside_alone() const { return inside_alone_; }
   int64_t clamped(double x) const { return static_cast<int64_t>(std::clamp(x, 0.0, last_)); }
@@ -115,7 +116,7 @@ Rounding rounding_of(const std::string& name) {
   return [](double x) { return std::ceil(x - 0.5); };
 }
 
-// An axis' matrix of [out, in]: row by row the weights of the input's values.
+// Returns an axis' matrix [out, in]: each row holds the weights of the input's values.
 Tensor matrix_of(const Resizing& how, const ResizedAxis& a, const Positions& positions) {
   Tensor matrix = table({a.out, a.in});
   auto* row = matrix.mutable_data<float>();
@@ -152,7 +153,7 @@ Edge by_matrices(OnnxNode& n, const Edge& x, const std::vector<ResizedAxis>& axe
                  const Resizing& how) {
   Edge y = n.convert(x, ElementType::f32);
   const int64_t rank = n.rank(x);
-  Edge inside;  // 1 where a value is taken from inside the picture
+  Edge inside;  // 1 where the value comes from inside the picture
   for (const ResizedAxis& a : axes) {
     const Positions positions(how, a);
     const Tensor matrix = matrix_of(how, a, positions);
@@ -178,7 +179,7 @@ Edge by_matrices(OnnxNode& n, const Edge& x, const std::vector<ResizedAxis>& axe
   return n.convert(y, n.type(x));
 }
 
-// Returns whether Interpolate computes the same.
+// Returns whether Interpolate computes the same result.
 bool is_usual(const std::vector<ResizedAxis>& axes, const Resizing& how) {
   if (how.exclude_outside && how.mode == "cubic") return false;
   for (const ResizedAxis& a : axes) {
@@ -216,15 +217,15 @@ void set_region(OnnxNode& n, std::vector<ResizedAxis>& axes) {
   }
 }
 
-// Only the axes that change are stated, so that none states the batch.
+// Removes axes that do not change, so that the operation does not state the batch.
 void drop_unchanged(std::vector<ResizedAxis>& axes) {
   std::erase_if(axes, [](const ResizedAxis& a) {
     return a.in == a.out && std::fabs(a.scale - 1) < 1e-7 && a.from == 0 && a.to == 1;
   });
 }
 
-// Resizes by scales or, where `sizes` is given, to these: they stay a chain of operations, so that
-// other input sizes change them.
+// Resizes by scales or, if `sizes` is given, to these sizes. Sizes stay a chain of operations, so
+// that they follow other input sizes.
 Edge resized(OnnxNode& n, const Edge& x, std::vector<ResizedAxis> axes, const Edge& sizes,
              Resizing how) {
   std::vector<int64_t> all;

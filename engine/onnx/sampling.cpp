@@ -1,5 +1,5 @@
-// Operations that the engine lacks, written as gathers and sums: grids over volumes, blocks of
-// any number of dimensions back to images, and the largest of weighted pixels in regions.
+// Writes operations that the engine lacks as gathers and sums: grid sampling of volumes, Col2Im of
+// any number of dimensions, and RoiAlign with the largest of weighted pixels.
 #include "engine/onnx/op_table.h"
 #include "kernels/expand.h"
 #include "kernels/shape_util.h"
@@ -10,14 +10,14 @@ namespace {
 
 Edge floor_of(OnnxNode& n, const Edge& e) { return n.op("Floor", 1, {e}); }
 
-// 1 where a place is inside 0..size-1, else 0.
+// Returns 1 where a place is inside 0..size-1, else 0.
 Edge is_inside(OnnxNode& n, const Edge& place, int64_t size) {
   const Edge low = n.op("GreaterEqual", 1, {place, n.number(0)}),
              high = n.op("LessEqual", 1, {place, n.number(static_cast<float>(size - 1))});
   return n.convert(n.op("LogicalAnd", 1, {low, high}), ElementType::f32);
 }
 
-// Places outside come back in at the border.
+// Reflects places outside at the border.
 Edge reflected(OnnxNode& n, const Edge& place, int64_t size, bool corners) {
   const float low = corners ? 0.f : -0.5f;
   const float span = corners ? static_cast<float>(size - 1) : static_cast<float>(size);
@@ -34,7 +34,7 @@ Edge reflected(OnnxNode& n, const Edge& place, int64_t size, bool corners) {
 
 }  // namespace
 
-// x: [N,C,D,H,W], grid: [N,d,h,w,3] of x, y, z from -1 to 1.
+// x is [N,C,D,H,W]; grid is [N,d,h,w,3] with x, y, z from -1 to 1.
 void onnx_grid_sample_volumes(OnnxNode& n) {
   const Edge x = n.in(0), grid = n.in(1);
   const Shape volume = n.shape(x, 5), out = n.shape(grid, 5);
@@ -50,7 +50,7 @@ void onnx_grid_sample_volumes(OnnxNode& n) {
   const int64_t places = checked_count({out[1], out[2], out[3]});
   const Edge list = n.reshape(grid, {0, places, 3});
   struct Axis {
-    Edge first, share;  // the lower neighbour, and how far the place is from it
+    Edge first, share;  // the lower neighbour, and the distance to it
     int64_t size, stride;
   };
   std::vector<Axis> axes;
@@ -80,7 +80,7 @@ void onnx_grid_sample_volumes(OnnxNode& n) {
       if (!nearest)
         part = n.multiply(part, upper ? axis.share : n.subtract(n.number(1), axis.share));
       weight = weight.node ? n.multiply(weight, part) : part;
-      // The products are summed in integers: the sum may be beyond what f32 counts exactly.
+      // The products are added as integers, because f32 does not represent large sums exactly.
       const Edge whole = n.multiply(
           n.convert(n.clamp(place, 0, static_cast<double>(axis.size - 1)), ElementType::i32),
           n.constant(Tensor::of(ElementType::i32, {}, std::vector<int64_t>{axis.stride})));
@@ -94,7 +94,7 @@ void onnx_grid_sample_volumes(OnnxNode& n) {
   n.out(n.reshape(sum, {0, 0, out[1], out[2], out[3]}));
 }
 
-// Blocks of images of any number of dimensions: a transposed convolution with one weight of 1 for
+// Writes Col2Im of any number of dimensions as a transposed convolution with one weight of 1 for
 // each place of a block.
 void onnx_col2im_any(OnnxNode& n, const std::vector<int64_t>& size,
                      const std::vector<int64_t>& block) {
@@ -142,8 +142,8 @@ void onnx_col2im_any(OnnxNode& n, const std::vector<int64_t>& size,
   n.out(n.reshape_to(image, n.ints(result)));
 }
 
-// Regions, the largest of the weighted pixels around the samples of each bin. Regions that take as
-// many samples as they have pixels (sampling_ratio=0) are not of a known size.
+// Takes the largest of the weighted pixels around the samples of each bin. Refuses
+// sampling_ratio=0, with which the number of samples depends on the regions.
 void onnx_roi_align_largest(OnnxNode& n, bool half_pixel) {
   const Edge x = n.in(0), regions = n.in(1);
   const Shape shape = n.shape(x, 4);
@@ -156,7 +156,7 @@ void onnx_roi_align_largest(OnnxNode& n, bool half_pixel) {
   if (n.dim(regions, 1) != 4) bad_node("regions have 4 numbers");
   const Edge corners = n.subtract(n.multiply(regions, n.number(n.float_of("spatial_scale", 1.f))),
                                   n.number(half_pixel ? 0.5f : 0.f));
-  // The two pixels around each sample of one axis as integers, and their weights; [regions, n].
+  // The two pixels around each sample along one axis, as integers, and their weights; [regions, n].
   struct Pixels {
     Edge low, high, of_low, of_high;
   };

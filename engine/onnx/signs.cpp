@@ -1,4 +1,4 @@
-// Follows values back through the operations that made them.
+// Determines signs from the operations that computed a value.
 #include "engine/onnx/signs.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kDeepest = 16;
 
-// Returns whether all values of a constant satisfy the condition; false for other edges.
+// Returns whether an edge is a constant whose values all satisfy the condition.
 template <typename Condition>
 bool all_constant(const Edge& e, Condition&& condition) {
   const Tensor* constant = constant_value(e);

@@ -1,5 +1,5 @@
-// If, Loop and Scan: operations with graphs inside. The passes later unroll loops that run a known
-// number of times; a branch that is known is written in place here.
+// Translates If, Loop and Scan, whose nodes hold graphs. A branch that is known is written in
+// place; passes later unroll loops with a known number of iterations.
 #include <span>
 
 #include "engine/onnx/graph_reader.h"
@@ -24,7 +24,8 @@ void expect(int have, size_t need, const char* what) {
     bad_node("its body has " + std::to_string(have) + " " + what + ", not " + std::to_string(need));
 }
 
-// Knowledge of a loop's state in its body: its shape only, since each iteration has another value.
+// Returns what the body knows about a loop's state: only its shape, since each iteration has
+// another value.
 Inference::Knowledge state_of(GraphWriter& writer, const Edge& outside) {
   Inference::Knowledge known = writer.inference().knowledge(outside);
   known.value = {};
@@ -32,16 +33,16 @@ Inference::Knowledge state_of(GraphWriter& writer, const Edge& outside) {
   return known;
 }
 
-// Notes which sizes of the states an iteration changes, from the states in the body and those it
-// gives: they are not known in the body. False if they were all noted before, so that what was read
-// holds. Another body has to be read otherwise; the limit counts these.
+// Marks as unknown the sizes of states that differ between the start and the end of an iteration.
+// Returns false if it marked new ones; then the body must be read again. The limit of made
+// constants counts each reading.
 bool note_changes(GraphWriter& body, std::span<const Edge> states, std::span<const Edge> next,
                   std::vector<Inference::Knowledge>& known) {
   bool changed = false;
   for (size_t i = 0; i < states.size(); ++i) {
     const Shape &before = states[i].node->shape(states[i].port),
                 &after = next[i].node->shape(next[i].port);
-    if (before.size() != after.size()) continue;  // refused when the loop is added
+    if (before.size() != after.size()) continue;  // adding the loop refuses this
     for (size_t d = 0; d < before.size(); ++d) {
       if (body.inference().varies(states[i], d) ||
           (before[d] == after[d] && !body.inference().varies(next[i], d)))
@@ -56,7 +57,7 @@ bool note_changes(GraphWriter& body, std::span<const Edge> states, std::span<con
   return changed;
 }
 
-// Ties what the body takes from outside to further inputs of the operation.
+// Adds what the body reads from outside as inputs of the operation.
 void tie_captured(const GraphReader& reader, GraphBody& body, std::vector<Edge>& inputs) {
   for (const GraphReader::Captured& captured : reader.captured()) {
     body.inputs.push_back({inputs.size(), captured.parameter});
@@ -107,7 +108,7 @@ void GraphReader::read_if(OnnxNode& node) {
     for (size_t i = 0; i < node.output_count(); ++i) body->outputs.push_back({i, i});
     bodies.push_back(std::move(body));
   }
-  // Later nodes are written for one rank.
+  // Both branches must have the same rank, because later nodes are written for one rank.
   for (size_t i = 0; i < node.output_count(); ++i)
     if (shapes[0][i].size() != shapes[1][i].size())
       unsupported_node("the branches give " + to_string(shapes[0][i]) + " and " +
@@ -116,10 +117,10 @@ void GraphReader::read_if(OnnxNode& node) {
   for (size_t i = 0; i < node.output_count(); ++i) node.out(i, port(first, static_cast<int>(i)));
 }
 
-constexpr int64_t kMostWrittenOut = 256;  // iterations
+constexpr int64_t kMostWrittenOut = 256;  // in iterations
 
-// A loop that is known to run a known number of times, with its iterations in place: shapes and
-// indices in its body may then differ from one to the next. False where something is not known.
+// Writes the iterations of a loop in place if their number is known: shapes and indices in the body
+// may then differ between iterations. Returns false if something is not known.
 bool GraphReader::write_out_loop(OnnxNode& node) {
   const onnx::GraphProto& graph = body_of(node, "body");
   const size_t states = node.input_count() < 2 ? 0 : node.input_count() - 2;
@@ -164,7 +165,8 @@ void GraphReader::read_loop(OnnxNode& node) {
   }
 }
 
-// The engine takes a number below 0 as no limit, which ONNX says by no number; below 0 are none.
+// Returns the number of iterations. The engine takes a negative number as no limit, ONNX has no
+// number for that and runs none if it is negative.
 static Edge trips_of(OnnxNode& node) {
   if (!node.has(0)) return node.constant(scalar(ElementType::i64, -1));
   const auto known = node.known_ints(node.in(0));
@@ -173,7 +175,7 @@ static Edge trips_of(OnnxNode& node) {
   return node.op("Maximum", 1, {node.in(0), node.number_like(node.in(0), 0)});
 }
 
-// Body: iteration, condition, states -> condition, states, what is put together.
+// The body maps iteration, condition and states to condition, states and values to concatenate.
 void GraphReader::read_loop_as_operation(OnnxNode& node) {
   std::vector<Inference::Knowledge> known;
   for (size_t i = 2; i < node.input_count(); ++i) known.push_back(state_of(writer_, node.in(i)));
@@ -239,9 +241,10 @@ bool GraphReader::read_loop_with(OnnxNode& node, std::vector<Inference::Knowledg
   return true;
 }
 
-constexpr int64_t kMostScanned = 64;  // images of the first version
+constexpr int64_t kMostScanned = 64;  // limit of images in the first version
 
-// Before opset 9 everything has a batch in front, and an input before all others lists lengths.
+// Before opset 9 all values have a batch dimension in front, and an additional first input lists
+// lengths.
 void GraphReader::read_scan(OnnxNode& node) {
   std::vector<Edge> inputs;
   if (node.opset() >= 9) {
@@ -266,7 +269,7 @@ void GraphReader::read_scan(OnnxNode& node) {
   for (size_t i = 0; i < images.size(); ++i) node.out(i, node.concat(images[i], 0));
 }
 
-// Body: states, parts of the inputs -> states, what is put together.
+// The body maps states and slices of the inputs to states and values to concatenate.
 std::vector<Edge> GraphReader::scan(OnnxNode& node, const std::vector<Edge>& scanned_inputs) {
   const onnx::GraphProto& graph = body_of(node, "body");
   const int64_t scanned = node.int_of("num_scan_inputs");

@@ -1,4 +1,4 @@
-// TensorProto: raw bytes, typed lists or external data, by data type.
+// Reads TensorProto with raw bytes, typed lists or external data, by data type.
 #include "engine/onnx/tensors.h"
 
 #include <algorithm>
@@ -12,16 +12,17 @@ namespace clinfer {
 
 namespace {
 
-// Element types that the schema of ONNX 1.12 does not name yet.
+// Values of data types that the schema of ONNX 1.12 does not name yet.
 constexpr int kUint4 = 21, kInt4 = 22;
-constexpr int64_t kMostSparse = int64_t{1} << 26;  // elements of all sparse tensors written out
-constexpr size_t kMostMade = size_t{1} << 28;      // bytes of all constants that nodes ask for
+// Limit of elements of all sparse tensors after expansion.
+constexpr int64_t kMostSparse = int64_t{1} << 26;
+constexpr size_t kMostMade = size_t{1} << 28;  // limit of bytes of all constants that nodes ask for
 
 [[noreturn]] void bad(const std::string& what, SourcePlace place = SourcePlace::here()) {
   throw Error(ErrorCode::bad_model, what, place);
 }
 
-// Names the type that raw data hold.
+// Returns the type of raw data.
 StoredType stored_type(int data_type) {
   using T = onnx::TensorProto;
   using E = ElementType;
@@ -94,7 +95,7 @@ Tensor in_graph(const Tensor& tensor, int data_type, const StoredType& type) {
   return truth;
 }
 
-// Numbers of fewer than 8 bits lie two in a byte, the first one in the low half.
+// Unpacks numbers of fewer than 8 bits, of which a byte holds two, the first one in the low half.
 Tensor unpacked(const StoredType& type, const Shape& shape, const std::string& bytes) {
   Tensor tensor = Tensor::allocate(type.type, shape);
   auto* to = tensor.mutable_data<uint8_t>();
@@ -107,7 +108,7 @@ Tensor unpacked(const StoredType& type, const Shape& shape, const std::string& b
   return tensor;
 }
 
-// A list of numbers that are wider than the elements, as protobuf keeps them.
+// Reads a list whose numbers are wider than the elements, as protobuf keeps them.
 template <typename List>
 Tensor from_list(const List& list, const StoredType& type, const Shape& shape) {
   Tensor tensor = Tensor::allocate(type.type, shape);
@@ -120,7 +121,7 @@ Tensor from_list(const List& list, const StoredType& type, const Shape& shape) {
     using Element = decltype(zero);
     auto* to = tensor.mutable_data<Element>();
     for (const auto value : list) {
-      // A float or double as it is, an integer cut to the element.
+      // A float or double is copied bit by bit; an integer is truncated to the element.
       if constexpr (sizeof(Element) == sizeof(value))
         *to++ = std::bit_cast<Element>(value);
       else

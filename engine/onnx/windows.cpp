@@ -1,4 +1,4 @@
-// Windows with their pads.
+// Reads windows with their pads.
 #include "engine/onnx/windows.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Devices of CUDA by their identity.
+// Finds devices of CUDA by their identity.
 #include "engine/cuda/device.h"
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// A device of CUDA: its primary context, which the process's other users of CUDA have, too.
+// A device of CUDA with its primary context, which all users of CUDA in the process share.
 #pragma once
 
 #include <array>
@@ -9,14 +9,14 @@
 
 namespace clinfer::cuda {
 
-// Thread-safe. Lives as long as the process: drivers do not expect a context to go while OpenCL still has
-// memory of it.
+// Thread-safe. Lives as long as the process, because drivers do not expect a context to be
+// destroyed while OpenCL still holds memory of it.
 class Device {
  public:
   using Uuid = std::array<unsigned char, 16>;
 
-  // Gives the same object each time. Throws Failure{unsupported} where CUDA is missing or has no device of this identity, and
-  // Error{device_failed}.
+  // Returns the device of this identity, always as the same object. Throws Failure{unsupported}
+  // where CUDA is missing or has no such device, and Error{device_failed}.
   static std::shared_ptr<const Device> find(const Uuid& uuid);
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -33,7 +33,8 @@ class Device {
   CUcontext context_ = nullptr;
 };
 
-// Makes a device's context that of the calling thread, and then the former one again.
+// Makes a device's context the calling thread's current one, and restores the former one when
+// destroyed.
 class Current {
  public:
   explicit Current(const Device& device);

@@ -1,4 +1,4 @@
-// Opening CUDA's driver library.
+// Opens CUDA's driver library.
 #include "engine/cuda/driver.h"
 
 #include <dlfcn.h>
@@ -43,8 +43,9 @@ void* find(void* library, const char* function) {
 Driver::Driver() : library_(open_library()) { cuInit(0); }
 
 const Driver& Driver::get() {
-  // If this fails, the next call tries again.
-  static const Driver* const driver = new Driver;  // drivers outlive statics
+  // If the constructor throws, the next call tries again.
+  static const Driver* const driver = new Driver;  // never destroyed: drivers outlive static
+                                                   // objects
   return *driver;
 }
 

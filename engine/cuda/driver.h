@@ -1,4 +1,4 @@
-// CUDA's driver library, opened when the process first asks for it.
+// Opens CUDA's driver library when the process first asks for it.
 #pragma once
 
 #include <string>
@@ -10,20 +10,23 @@ namespace clinfer::cuda {
 
 class Driver;
 
-// CUDA is missing, or a call of it failed.
+// Reports that CUDA is missing, or that a call of it failed.
 class Failure : public Error {
  public:
   using Error::Error;
 };
 
-// "CUDA_ERROR_OUT_OF_MEMORY"
+// Returns the name of a result, such as "CUDA_ERROR_OUT_OF_MEMORY".
 std::string name_of(const Driver& driver, CUresult result);
-// Throws Failure{out_of_memory} or Failure{device_failed} that names the function and the result.
+// Throws Failure{out_of_memory} or Failure{device_failed}; the message names the function and the
+// result.
 [[noreturn]] void fail(const Driver& driver, const char* function, CUresult result);
-// The address of a function of the library; throws Failure{unsupported} where it has none.
+// Returns the address of a function of the library. Throws Failure{unsupported} where the library
+// has no such function.
 void* find(void* library, const char* function);
 
-// A function of the library. A call throws Failure unless it succeeds.
+// A function of the library, callable like the function itself. A call throws Failure unless it
+// succeeds.
 template <typename Signature>
 class Function;
 template <typename... Arguments>
@@ -35,7 +38,7 @@ class Function<CUresult(Arguments...)> {
     if (const CUresult result = call_(arguments...); result != CUDA_SUCCESS)
       fail(driver_, name_, result);
   }
-  // Returns the result itself, for results that are no failures, and for destructors.
+  // Returns the result instead of throwing: for results that are no failures, and for destructors.
   CUresult result_of(Arguments... arguments) const { return call_(arguments...); }
 
  private:
@@ -45,11 +48,11 @@ class Function<CUresult(Arguments...)> {
   Call call_;
 };
 
-// The library's functions by their names there. Never unloaded.
+// The library's functions, as members of the same names. The library is never unloaded.
 class Driver {
  public:
-  // Gives one object for the whole process. Throws Failure{unsupported} with the reason where there is
-  // no library, it lacks a function, or it does not start.
+  // Returns the process's only object. Throws Failure{unsupported} with the reason if there is no
+  // library, if it lacks a function or if it does not start.
   static const Driver& get();
 
  private:

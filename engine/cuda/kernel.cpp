@@ -1,4 +1,4 @@
-// Modules of CUDA.
+// Loads modules of CUDA and gets their kernels.
 #include "engine/cuda/kernel.h"
 
 #include <array>

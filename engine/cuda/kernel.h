@@ -1,4 +1,4 @@
-// Kernels by CUDA.
+// Kernels that CUDA launches.
 #pragma once
 
 #include <array>
@@ -9,11 +9,11 @@
 
 namespace clinfer::cuda {
 
-// A module of one kernel. Immutable, thread-safe.
+// A CUDA module with one kernel. Immutable, thread-safe.
 class Kernel {
  public:
-  // `ptx`: the binary that OpenCL gives of a program. Throws Failure{unsupported} where CUDA cannot launch
-  // it, with the driver's log, and Failure{out_of_memory, device_failed}.
+  // `ptx` is the binary that OpenCL returns for a program. Throws Failure{unsupported} with the
+  // driver's log where CUDA cannot launch it, and Failure{out_of_memory, device_failed}.
   Kernel(std::shared_ptr<const Device> device, std::string ptx, const std::string& name);
   ~Kernel();
   Kernel(const Kernel&) = delete;
@@ -29,7 +29,7 @@ class Kernel {
   unsigned dynamic_shared_ = 0;
 };
 
-// One launch. `arguments` points to the values, in the kernel's order, which are copied.
+// One launch. `arguments` points to the arguments' values in the kernel's order; they are copied.
 struct Launch {
   const Kernel* kernel = nullptr;
   std::array<unsigned, 3> groups{1, 1, 1}, local{1, 1, 1};

@@ -1,4 +1,4 @@
-// Memory of CUDA.
+// Allocates memory by CUDA.
 #include "engine/cuda/memory.h"
 
 namespace clinfer::cuda {

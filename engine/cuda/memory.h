@@ -1,4 +1,4 @@
-// Memory of CUDA: of the device, for OpenCL to import, and pinned memory of the host.
+// Allocates memory by CUDA: device memory that OpenCL can import, and pinned host memory.
 #pragma once
 
 #include <cstddef>
@@ -7,18 +7,18 @@
 
 namespace clinfer::cuda {
 
-// Memory of a device that a file descriptor hands to other interfaces of its driver.
+// Device memory that a file descriptor can hand to other interfaces of the same driver.
 class Memory {
  public:
-  // The memory is not initialised. Throws Failure{out_of_memory, device_failed}.
+  // Leaves the memory uninitialised. Throws Failure{out_of_memory, device_failed}.
   Memory(std::shared_ptr<const Device> device, size_t bytes);
   ~Memory();
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
   CUdeviceptr address() const { return address_; }
-  size_t bytes() const { return bytes_; }  // at least as many as wanted
-  // The caller's to close.
+  size_t bytes() const { return bytes_; }  // at least as many as were requested
+  // Returns a new descriptor, which the caller has to close.
   int export_descriptor() const;
 
  private:
@@ -31,8 +31,8 @@ class Memory {
   bool mapped_ = false;
 };
 
-// Pinned memory of the host, which copies pass to and from beside other work. Not initialised.
-// Throws Failure{out_of_memory, device_failed}.
+// Returns pinned host memory, which can be copied from and to while other work runs. It is
+// uninitialised. Throws Failure{out_of_memory, device_failed}.
 std::shared_ptr<std::byte> pinned_memory(std::shared_ptr<const Device> device, size_t bytes);
 
 }  // namespace clinfer::cuda

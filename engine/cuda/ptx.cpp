@@ -1,4 +1,4 @@
-// PTX of OpenCL for CUDA.
+// Rewrites OpenCL's PTX for CUDA.
 #include "engine/cuda/ptx.h"
 
 #include <algorithm>
@@ -10,9 +10,11 @@ namespace clinfer::cuda {
 
 namespace {
 
-constexpr size_t kStaticShared = 48 << 10;  // the most that a kernel may declare
+// The most shared memory that a kernel may declare, in bytes.
+constexpr size_t kStaticShared = 48 << 10;
 
-// Gives what a launch by CUDA has in place of a register; "" where that is not known.
+// Returns the expression that replaces a register of this number in launches by CUDA; "" for a
+// register that is not known.
 std::string in_place_of(const std::string& number) {
   if (number.size() != 1 || number[0] < '0' || number[0] > '9') return "";
   const int n = number[0] - '0';
@@ -33,9 +35,11 @@ void replace_registers(std::string& text) {
   }
 }
 
-// A declaration of an array of shared memory: ".shared .align 16 .b8 NAME[BYTES];".
+// A declaration of an array in shared memory, ".shared .align 16 .b8 NAME[BYTES];", and where it
+// stands in the text.
 struct Array {
-  size_t begin = 0, open = 0, end = 0;  // of the text, its bracket, and behind the semicolon
+  // Positions of the start, of the bracket, and behind the semicolon.
+  size_t begin = 0, open = 0, end = 0;
   size_t bytes = 0;
 };
 
@@ -48,14 +52,14 @@ Array next_array(const std::string& text, size_t from) {
   array.open = text.find('[', array.begin);
   if (semicolon == std::string::npos || array.open == std::string::npos || array.open > semicolon) {
     array.end = array.begin + kShared.size();
-    return array;  // no array
+    return array;  // no array was found
   }
   array.end = semicolon + 1;
   std::from_chars(text.data() + array.open + 1, text.data() + semicolon, array.bytes);
   return array;
 }
 
-// Makes the largest array of a text that declares too much the dynamic one.
+// Turns the largest array into dynamic shared memory if the text declares more than a kernel may.
 size_t make_dynamic(std::string& text) {
   size_t sum = 0;
   Array largest;
@@ -70,7 +74,7 @@ size_t make_dynamic(std::string& text) {
   const std::string declaration =
       ".extern " + text.substr(largest.begin, largest.open - largest.begin) + "[];\n";
   text.erase(largest.begin, largest.end - largest.begin);
-  // Such an array is declared outside of functions, and before them.
+  // A dynamic array must be declared outside of functions, and before them.
   const size_t size = text.find(".address_size");
   const size_t line = size == std::string::npos ? size : text.find('\n', size);
   if (line == std::string::npos || line > largest.begin)

@@ -1,4 +1,4 @@
-// PTX that OpenCL's compiler wrote, for CUDA's driver interface.
+// Rewrites the PTX that OpenCL's compiler wrote for CUDA's driver interface.
 #pragma once
 
 #include <cstddef>
@@ -6,10 +6,10 @@
 
 namespace clinfer::cuda {
 
-// A program that CUDA launches in place of the one that OpenCL launched.
+// The rewritten program.
 struct Ptx {
   std::string text;
-  size_t dynamic_shared = 0;  // bytes of shared memory that each launch has to ask for
+  size_t dynamic_shared = 0;  // bytes of shared memory that each launch has to request
 };
 
 // OpenCL's launches set registers that CUDA's leave alone: %envreg0 to 5 hold offsets, which become 0,
@@ -19,6 +19,7 @@ struct Ptx {
 // where the text is no PTX, or reads a register that is none of these.
 Ptx ptx_for_cuda(std::string text);
 
-inline constexpr int kDimensions = 3;  // of every launch (engine/runtime/launch.h)
+// The number of dimensions of every launch (engine/runtime/launch.h).
+inline constexpr int kDimensions = 3;
 
 }  // namespace clinfer::cuda

@@ -1,4 +1,4 @@
-// Streams and graphs.
+// Creates streams, events and graphs.
 #include "engine/cuda/stream.h"
 
 namespace clinfer::cuda {
@@ -123,7 +123,7 @@ void Stream::call_when_over(std::function<void()> function) const {
         (*called)();
       },
       own.get());
-  own.release();  // the callback's
+  own.release();  // the callback owns it now
 }
 
 }  // namespace clinfer::cuda

@@ -1,4 +1,4 @@
-// Streams of CUDA: work in order, graphs of launches, and events.
+// Streams of CUDA, which run work in order; events; and graphs of launches.
 #pragma once
 
 #include <functional>
@@ -17,9 +17,10 @@ class Event {
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
 
-  // Returns whether what was before it is over. Throws Failure{device_failed} where that failed.
+  // Returns whether the work before the event is over. Throws Failure{device_failed} if that work
+  // failed.
   bool is_over() const;
-  void wait() const;  // likewise
+  void wait() const;  // blocks until it is over; throws as above
 
  private:
   friend class Stream;
@@ -27,10 +28,11 @@ class Event {
   CUevent event_ = nullptr;
 };
 
-// Launches that the device starts by itself. Launched by one thread at a time.
+// Launches that the device starts by itself, in the order of their dependencies. Only one thread
+// may launch the graph at a time.
 class Graph {
  public:
-  // `after[i]`: the launches that launch i waits for, each before it in the list.
+  // `after[i]` lists the launches that launch i waits for; all of them come before i in `launches`.
   Graph(std::shared_ptr<const Device> device, std::span<const Launch> launches,
         std::span<const std::vector<size_t>> after);
   ~Graph();
@@ -43,7 +45,8 @@ class Graph {
   CUgraphExec executable_ = nullptr;
 };
 
-// A queue of work that runs in order. Of one thread at a time; all functions throw Failure{device_failed}.
+// A queue whose work runs in order. Only one thread may use it at a time. All functions throw
+// Failure{device_failed}.
 class Stream {
  public:
   explicit Stream(std::shared_ptr<const Device> device);
@@ -51,16 +54,17 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  // Copies to the device. Data of memory that is not pinned are taken before the call returns.
+  // Copies to the device. Data in memory that is not pinned are read before the call returns.
   void write(CUdeviceptr to, const void* from, size_t bytes) const;
-  // The memory is kept until that is over.
+  // Copies to the host. The caller keeps the memory until the copy is over.
   void read(void* to, CUdeviceptr from, size_t bytes) const;
   void launch(const Launch& launch) const;
   void launch(const Graph& graph) const;
   void record(Event& event) const;
   void wait_for(const Event& event) const;  // the stream waits, not the host
   void finish() const;                      // the host waits
-  // Calls it on a thread of the driver once all work so far is over. It may not call CUDA.
+  // Calls `function` on a thread of the driver once all work so far is over. The function may not
+  // call CUDA.
   void call_when_over(std::function<void()> function) const;
 
  private:

@@ -1,4 +1,4 @@
-// Acquiring and releasing memory of others.
+// Acquires and releases memory of other APIs.
 #include "engine/ocl/acquire_release.h"
 
 namespace clinfer::ocl {
@@ -32,7 +32,7 @@ void AcquireRelease::with_acquired(const AcquireReleaseFunctions& functions,
     throw;
   }
   released_ = hand_over(functions.release, functions.release_name, used);
-  queue.flush();  // what waits for it on another queue must not wait for ever
+  queue.flush();  // commands on another queue may wait for the release
 }
 
 void AcquireRelease::wait() {
@@ -44,7 +44,7 @@ void AcquireRelease::wait() {
   try {
     if (released() != nullptr) released.wait();
   } catch (const cl::Error&) {
-    // The device failed: nothing reads the memory any more.
+    // The device failed, so nothing reads the memory any more.
   }
 }
 

@@ -1,4 +1,4 @@
-// Finds out whether the processor, the system and this process have AMX.
+// Finds out whether the processor, the system and this process support AMX.
 #include "engine/ocl/amx.h"
 
 #if defined(__x86_64__) && defined(__linux__)
@@ -22,7 +22,7 @@ std::string ask() {
     return "the processor has no AMX";
   if (!__get_cpuid(1, &a, &b, &c, &d) || (c & kSystemSaves) == 0)
     return "the system saves no AMX registers";
-  // The state components that the system saves: XCR0.
+  // XCR0: the components of the processor's state that the system saves.
   unsigned low = 0, high = 0;
   __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   constexpr unsigned kComponents = 3U << 17;

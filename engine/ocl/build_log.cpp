@@ -1,4 +1,4 @@
-// Build logs of programs, with the places that the user knows.
+// Translates places in build logs of programs to those that the user knows.
 #include "engine/ocl/build_log.h"
 
 #include <charconv>
@@ -10,13 +10,13 @@ namespace clinfer::ocl {
 
 namespace {
 
-// Lines from `first` of the text on (counted from 1) are those of `file` from `line` on.
+// Lines of the text from `first` on (counted from 1) are the lines of `file` from `line` on.
 struct Section {
   size_t first = 0, line = 0;
   std::string file;
 };
 
-// `#line 7 "a \"name\".cl"`
+// Parses directives such as `#line 7 "a \"name\".cl"`.
 std::vector<Section> sections_of(const std::string& source) {
   constexpr std::string_view kDirective = "#line ";
   std::vector<Section> sections;

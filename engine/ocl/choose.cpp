@@ -1,4 +1,4 @@
-// A device's traits for callers outside ocl/.
+// Finds a device's traits for code outside of ocl/.
 #include "engine/ocl/choose.h"
 
 #include "engine/ocl/device.h"

@@ -13,11 +13,11 @@ struct ChosenDevice {
   DeviceTraits traits;
 };
 
-// Finds a device by name, as Config::device states it. Throws Error{no_device}; opens a context on
-// the device for its probes.
+// Finds a device by name, as in Config::device. Opens a context on it for probing. Throws
+// Error{no_device}.
 ChosenDevice choose_device(const std::string& name);
 
-// The full name of the device that `name` means ("GPU" is "GPU.0"); "" where there is none.
+// Returns the full name of the device that `name` means ("GPU" is "GPU.0"); "" if there is none.
 std::string full_device_name(const std::string& name);
 
 }  // namespace clinfer::ocl

@@ -1,4 +1,4 @@
-// Messages between the application and its compilers' processes.
+// Exchanges messages between the application and its compiler processes.
 #include "engine/ocl/compiler_messages.h"
 
 #include <poll.h>
@@ -20,10 +20,11 @@ namespace clinfer::ocl {
 
 namespace {
 
-constexpr std::string_view kProtocol = "clinfer compiler 5|";  // raised when messages change
-constexpr uint64_t kMostItems = 4096;                          // launches, arguments
+constexpr std::string_view kProtocol = "clinfer compiler 5|";  // increased when messages change
+constexpr uint64_t kMostItems = 4096;                          // limit of launches and of arguments
 
-// Calls `transfer` with the flags that it needs until all of `size` bytes went.
+// Waits with poll() for the flags that `transfer` needs, and calls it until all `size` bytes are
+// transferred.
 template <typename Byte, typename Transfer>
 bool transfer_all(Byte* at, size_t size, const Patience& patience, short events,
                   const Transfer& transfer) {
@@ -67,7 +68,7 @@ class Writer {
   std::string message_;
 };
 
-// Gives zeros and empty texts from the first thing on that is not there.
+// Reads values. From the first missing one on it returns zeros and empty texts.
 class Reader {
  public:
   explicit Reader(const std::string& message) : message_(message) {}

@@ -1,10 +1,10 @@
-// Tells where clinfer-compiler lies in an installation, wherever that was moved to. Meson writes
-// the values.
+// The place of clinfer-compiler in an installation, relative to the code that looks for it, so that
+// the installation may be moved. Meson writes the values.
 #pragma once
 
 namespace clinfer::ocl {
 
-extern const char* const kCompilerFromPlugin;   // from the folder of libgstclinfer.so
-extern const char* const kCompilerFromProgram;  // from the folder of the program clinfer
+extern const char* const kCompilerFromPlugin;   // relative to the folder of libgstclinfer.so
+extern const char* const kCompilerFromProgram;  // relative to the folder of the program clinfer
 
 }  // namespace clinfer::ocl

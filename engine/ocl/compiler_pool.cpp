@@ -21,39 +21,40 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::atomic<bool> leaving{false};  // the process ends
+std::atomic<bool> leaving{false};  // true when the process ends
 
 struct Pools {
   std::mutex mutex;
   std::map<std::string, std::weak_ptr<CompilerPool>> by_device;
   std::map<std::string, std::string>
-      useless;  // programs that never served, and why: waited for once
+      useless;  // programs that never worked, and why, so that each is waited for once only
 };
 
 Pools& pools() {
-  static Pools* const all = new Pools;  // never destroyed: threads may outlive statics
+  static Pools* const all = new Pools;  // never destroyed, because threads may outlive statics
   return *all;
 }
 
 constexpr unsigned kMostProcesses = 16;
 
-// Returns how many processes are worth having: none for oclgrind, which is to see everything.
+// Returns how many processes are useful. Oclgrind gets none, because it has to observe everything.
 unsigned worth_having(const Context& context) {
   const unsigned cores = available_processors();
   if (context.device.info.platform == "Oclgrind") return 0;
   if (context.traits.vendor != Vendor::nvidia) return std::min(cores, kMostProcesses);
-  // NVIDIA's driver keeps what it built on disk for all processes of the user: what another process
-  // has built is there in milliseconds.
+  // NVIDIA's driver keeps everything that it has built on disk, for all processes of the user, so
+  // that a program built by another process is there in milliseconds.
   const char* off = std::getenv("CUDA_CACHE_DISABLE");
   if (off != nullptr && std::string_view(off) == "1") return 0;
-  // Each has a context of some hundred MiB; all together may take an eighth of the memory.
+  // Each process has a context of some hundred MiB; all together may use an eighth of the memory.
   constexpr uint64_t kMemory = uint64_t{512} << 20;
   const auto fit = static_cast<unsigned>(context.device.info.memory / 8 / kMemory);
   return std::clamp(fit, 1u, cores);
 }
 
-// NVIDIA's driver makes one context after the other, 0.15 s each: of many processes that start together none
-// compiles before all of them can. The first ones begin, and take work from those that are still to start.
+// NVIDIA's driver makes contexts one after the other, in 0.15 s each: of many processes that start
+// together none compiles before all contexts exist. With this limit the first ones begin, and take
+// work from those that start later.
 constexpr unsigned kMostStartingOfNvidia = 2;
 
 }  // namespace
@@ -62,7 +63,7 @@ std::string find_compiler() {
   std::error_code error;
   const fs::path self = fs::read_symlink("/proc/self/exe", error);
   Dl_info here{};
-  fs::path code = self;  // or the plug-in or library that this is in
+  fs::path code = self;  // or the plug-in or library that contains this code
   if (dladdr(reinterpret_cast<const void*>(&find_compiler), &here) != 0) {
     const fs::path file = fs::weakly_canonical(here.dli_fname, error);
     if (!error && fs::exists(file, error)) code = file;
@@ -71,10 +72,10 @@ std::string find_compiler() {
   const std::string_view from_plugin = kCompilerFromPlugin;
   const fs::path candidates[] = {
       folder / from_plugin,
-      folder / from_plugin.substr(3),               // libclinfer.so lies one folder above it
-      folder / kCompilerFromProgram,                // the program clinfer
-      folder / "../engine/tools/clinfer-compiler",  // a build folder
-      folder / "clinfer-compiler",                  // the program clinfer in a build folder
+      folder / from_plugin.substr(3),               // libclinfer.so is in the folder above
+      folder / kCompilerFromProgram,                // for the program clinfer
+      folder / "../engine/tools/clinfer-compiler",  // for a build folder
+      folder / "clinfer-compiler",                  // for the program clinfer in a build folder
   };
   std::string looked_at;
   for (const fs::path& candidate : candidates) {
@@ -119,11 +120,12 @@ CompilerPool::CompilerPool(const DeviceInfo& device, std::string program, unsign
 CompilerPool::~CompilerPool() {
   if (idle_.empty()) return;
   for (const auto& process : idle_) process->stop();
-  // NVIDIA's driver takes 70 ms to end each, and a model that is compiled need not wait for that.
+  // Ends the processes on another thread: NVIDIA's driver takes 70 ms for each, for which the
+  // compiled model need not wait.
   try {
     start_compiling([gone = std::make_shared<decltype(idle_)>(std::move(idle_))] {});
   } catch (const std::bad_alloc&) {
-    // They are waited for.
+    // If there is no memory for that, the pool waits for them here.
   }
 }
 
@@ -139,7 +141,7 @@ std::unique_ptr<CompilerProcess> CompilerPool::take(const void* owner,
     return place == waiting_.begin() && (can_use || can_start);
   });
   waiting_.erase(place);
-  changed_.notify_all();  // another one is the first now
+  changed_.notify_all();  // another waiter is the first now
   if (abandoned || leaving || allowed_ == 0) return nullptr;
   std::unique_ptr<CompilerProcess> process;
   const bool starts = idle_.empty();
@@ -149,7 +151,7 @@ std::unique_ptr<CompilerProcess> CompilerPool::take(const void* owner,
     process = std::move(idle_.back());
     idle_.pop_back();
   }
-  idle_.reserve(most_);  // to give it back takes no memory
+  idle_.reserve(most_);  // so that giving back a process needs no memory
   busy_[process.get()] = owner;
   if (!starts) return process;
   ++starting_;
@@ -175,7 +177,7 @@ void CompilerPool::give_back(std::unique_ptr<CompilerProcess> process, bool work
   {
     const std::lock_guard lock(mutex_);
     busy_.erase(process.get());
-    // abandon() may have stopped it after its last answer.
+    // abandon() may have stopped the process after its last answer.
     if (works && !process->is_stopped()) idle_.push_back(std::move(process));
   }
   changed_.notify_all();
@@ -222,9 +224,9 @@ bool CompilerPool::go_on_with_fewer(const CompileAnswer& failed, unsigned allowe
   using Outcome = CompileAnswer::Outcome;
   {
     const std::lock_guard lock(mutex_);
-    // Several that failed together make them fewer once.
+    // Reduces the number once for several processes that failed together.
     if (allowed != allowed_) return true;
-    // One that cannot start, while others can, meets a limit that those have reached.
+    // If some processes cannot start while others work, the number of those is the limit.
     const bool others_can = any_worked_ || failed.outcome == Outcome::limited;
     const auto others = others_can ? static_cast<unsigned>(busy_.size() + idle_.size()) : 0;
     const unsigned fewer =

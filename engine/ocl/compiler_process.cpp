@@ -1,4 +1,4 @@
-// A compiler in a process of its own: the application's end of the socket.
+// The application's side of a compiler in a separate process.
 #include "engine/ocl/compiler_process.h"
 
 #include <fcntl.h>
@@ -21,17 +21,18 @@ namespace clinfer::ocl {
 
 namespace {
 
-// A process that computes nothing for so long has come to a stop; on a machine under load, each gets some time of a
-// processor within it.
+// After this time without any computation a process is considered stuck. On a loaded machine every
+// process gets some processor time within it.
 constexpr auto kPatience = std::chrono::seconds(10);
-constexpr int kLook = 500;  // ms
-// The time that a process may take to end by itself: one that is stopped, and one that has closed
-// its socket, whose way of ending is of interest.
+constexpr int kLook = 500;  // in milliseconds
+// Times to wait for a process to end by itself: one that was told to stop, and one that has closed
+// its socket, whose exit status is wanted.
 constexpr int kShortly = 20, kDying = 2000;  // ms
-// The longest programs take minutes.
+// Limit for one program; the longest take minutes.
 constexpr auto kLongest = std::chrono::minutes(15);
 
-// Attributes of a process that hears no signal of the terminal and blocks or ignores none.
+// Attributes of a process that gets no signals from the terminal, and that neither blocks nor
+// ignores signals.
 class Attributes {
  public:
   Attributes() {
@@ -88,7 +89,7 @@ CompilerProcess::CompilerProcess(const std::string& program, const DeviceInfo& d
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  // Files of the application must not stay open for as long as the process lives.
+  // Closes files of the application, which must not stay open in the process.
   posix_spawn_file_actions_addclosefrom_np(&actions, kCompilerSocket + 1);
   const Attributes attributes;
   char* const arguments[] = {name.data(), id.data(), nullptr};
@@ -104,7 +105,7 @@ CompilerProcess::CompilerProcess(const std::string& program, const DeviceInfo& d
 CompilerProcess::~CompilerProcess() { end(kShortly); }
 
 std::optional<int> CompilerProcess::end(int most_ms) noexcept {
-  if (socket_) shutdown(socket_.get(), SHUT_RDWR);  // it ends by itself
+  if (socket_) shutdown(socket_.get(), SHUT_RDWR);  // the process then ends by itself
   int status = 0;
   if (process_ <= 0) return status;
   pid_t gone = 0;
@@ -114,7 +115,7 @@ std::optional<int> CompilerProcess::end(int most_ms) noexcept {
     kill(process_, SIGKILL);
     while ((gone = waitpid(process_, &status, 0)) < 0 && errno == EINTR) {
     }
-    status = 0;  // our own doing
+    status = 0;  // we stopped it ourselves
   }
   process_ = -1;
   return gone > 0 ? std::optional(status) : std::nullopt;
@@ -122,7 +123,8 @@ std::optional<int> CompilerProcess::end(int most_ms) noexcept {
 
 namespace {
 
-// The time that all threads of a process have computed, or have waited for the system while it did.
+// Returns the processor time that all threads of a process have used, including that of system
+// calls.
 std::chrono::nanoseconds computed_by(pid_t process) {
   clockid_t clock{};
   timespec time{};
@@ -140,7 +142,8 @@ bool CompilerProcess::is_patient(short events) {
   for (;;) {
     pollfd socket{socket_.get(), events, 0};
     const int ready = poll(&socket, 1, kLook);
-    if (ready > 0 || (ready < 0 && errno != EINTR)) return true;  // the call itself says what is
+    // The caller's own call reports errors.
+    if (ready > 0 || (ready < 0 && errno != EINTR)) return true;
     const auto now = Clock::now();
     if (const auto by_now = computed_by(process_); by_now != computed) {
       computed = by_now;
@@ -154,7 +157,7 @@ bool CompilerProcess::is_patient(short events) {
 CompileAnswer CompilerProcess::what_ended_it() {
   const std::optional<int> status = end(silent_ ? kShortly : kDying);
   if (silent_) return {Outcome::lost, "it does not answer", {}};
-  // One that crashes says so itself, in an answer.
+  // A process that crashes reports that itself, in an answer.
   if (!status) return {Outcome::lost, "it is gone", {}};
   if (WIFSIGNALED(*status) && WTERMSIG(*status) == SIGKILL)
     return {Outcome::lost, how_ended(*status) + ", as the system does where memory is short", {}};
@@ -172,7 +175,7 @@ void CompilerProcess::wait_until_ready() {
     const CompileAnswer ended = what_ended_it();
     problem_.text = program_ + " does not serve as a compiler (" + ended.text + ")";
     problem_.outcome = ended.outcome == Outcome::lost && !silent_ ? Outcome::lost : Outcome::none;
-    // Drivers abort where they get no threads or memory.
+    // Drivers abort if they get no threads or memory.
     if (ended.outcome == Outcome::crashed && ended.text.starts_with("signal")) {
       problem_.outcome = Outcome::limited;
       problem_.text +=

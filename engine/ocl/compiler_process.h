@@ -1,4 +1,4 @@
-// A compiler in a process of its own: the requests that it takes, and both ends of the socket.
+// A compiler in a separate process: its requests, and both ends of the socket.
 #pragma once
 
 #include <sys/types.h>
@@ -14,18 +14,18 @@
 
 namespace clinfer::ocl {
 
-// A launch as a kernel will see it. Drivers that make code for one size of work-groups (PoCL) do so
-// when they first see such a launch.
+// A launch as a kernel will see it, for drivers that compile for one size of work-groups when they
+// first see such a launch (PoCL).
 struct TrialLaunch {
   std::array<size_t, 3> global{1, 1, 1}, local{1, 1, 1};
   std::vector<Argument> arguments;
-  std::array<size_t, 3> offset{};  // PoCL makes other code unless it is zero
+  std::array<size_t, 3> offset{};  // PoCL compiles another variant unless it is zero
 };
 
-// PoCL makes other code for launches of so many work-items in a dimension.
+// From this number of work-items in a dimension on, PoCL compiles another variant.
 inline constexpr size_t kWideLaunch = 65535;
 
-// One program of one kernel.
+// A program with one kernel, to be compiled.
 struct CompileRequest {
   std::string options, source, kernel_name;
   std::vector<TrialLaunch> launches;
@@ -35,43 +35,45 @@ struct CompileRequest {
 struct CompileAnswer {
   enum class Outcome {
     built,
-    refused,  // by the compiler; `text` is its error and log
-    crashed,  // the process ended by itself; `text` says how
-    lost,  // somebody else killed it (the system does where memory is short), or it did not answer
-    limited,  // a limit of the system keeps it from running, and this process would meet it, too
-    stopped,  // by stop()
-    none,     // there is no such process; `text` says why
+    refused,  // the compiler refused; `text` is its error and log
+    crashed,  // the process crashed; `text` tells how
+    lost,     // somebody killed it, as the system does if memory is short, or it did not answer
+    limited,  // a limit of the system stopped it, which this process would also meet
+    stopped,  // stop() was called
+    none,     // no process exists; `text` tells why
   };
   Outcome outcome = Outcome::none;
   std::string text;
-  std::vector<unsigned char> binary;  // "" also where the driver gives none
+  std::vector<unsigned char> binary;  // empty if none was wanted, or the driver gives none
 };
 
-// The process is `clinfer-compiler DEVICE`, which takes requests from a socket that it inherits. It ends when that
-// does, also in the middle of a program; so it never outlives its owner. Nothing of the application is open in it,
-// and signals of the terminal do not reach it. One that neither answers nor computes for ten seconds is given up.
+// Runs `clinfer-compiler DEVICE`, which takes requests from a socket that it inherits. The process
+// ends when the socket is closed, even in the middle of a program, so that it never outlives its
+// owner. It has none of the application's files open, and gets no signals from the terminal. A
+// process that neither answers nor computes for ten seconds is given up.
 class CompilerProcess {
  public:
-  // `program`: path of clinfer-compiler. Where it cannot be started, compile() says so.
+  // `program`: path of clinfer-compiler. If it cannot be started, compile() reports that.
   CompilerProcess(const std::string& program, const DeviceInfo& device);
-  ~CompilerProcess();  // does not wait for what is being compiled
+  ~CompilerProcess();  // does not wait for a compilation
   CompilerProcess(const CompilerProcess&) = delete;
   CompilerProcess& operator=(const CompilerProcess&) = delete;
 
-  // Both calls block, and one thread at a time may make them. compile() waits until the process
-  // serves, unless wait_until_ready() did, and says what is wrong.
+  // Both functions block, and one thread at a time may call them. compile() waits until the process
+  // serves, unless wait_until_ready() has, and reports what is wrong.
   void wait_until_ready();
   CompileAnswer compile(const CompileRequest& request);
-  // Lets compile() answer `stopped`, now and later. Any thread may call it.
+  // Makes compile() answer `stopped`, now and later. Any thread may call it.
   void stop();
   bool is_stopped() const { return stopped_; }
 
  private:
   using Outcome = CompileAnswer::Outcome;
-  // Waits for the process to be gone, and kills it if it is not by then; its status, as waitpid() gives it; none where the application took it.
+  // Waits for the process to end, and kills it after `most_ms` milliseconds. Returns its status as
+  // waitpid() does; nothing if the application has taken it.
   std::optional<int> end(int most_ms) noexcept;
   bool is_patient(short events);
-  // Says why the process, which is not there any more, did not answer.
+  // Returns why the process, which has ended, did not answer.
   CompileAnswer what_ended_it();
 
   const DeviceInfo device_;
@@ -83,12 +85,12 @@ class CompilerProcess {
   std::atomic<bool> stopped_{false};
 };
 
-// The helper process's main loop: serves the owner at the other end of kCompilerSocket. Returns where there is no
-// owner of the same build. Throws Error{no_device}.
+// Runs the helper process's main loop: serves the owner at the other end of kCompilerSocket.
+// Returns if there is no owner of the same build. Throws Error{no_device}.
 void serve_as_compiler(const std::string& device_id);
 
-// Builds and launches in this process, as the compilers' processes do. Throws cl::Error where it
-// does not build; a launch that fails is passed over.
+// Builds and launches in this process, as the compiler processes do. Throws cl::Error if the
+// program does not build; ignores a launch that fails.
 cl::Program build_here(const Context& context, const CompileRequest& request);
 
 }  // namespace clinfer::ocl

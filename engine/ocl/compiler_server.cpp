@@ -1,4 +1,4 @@
-// A compiler in a process of its own: what that process does.
+// The process's side of a compiler in a separate process.
 #include <poll.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -24,7 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// One large allocation for tensors of trials, zeros: the system provides only pages that are touched.
+// One large allocation of zeros for the tensors of trials; the system provides only the pages that
+// are used.
 class AnyMemory {
  public:
   explicit AnyMemory(const cl::Context& context, const cl::Device& device) {
@@ -45,10 +46,11 @@ class AnyMemory {
   AnyMemory(const AnyMemory&) = delete;
   AnyMemory& operator=(const AnyMemory&) = delete;
   const cl::Buffer& buffer() const { return buffer_; }
-  // Returns where a tensor may begin, in elements: kernels also read backwards.
+  // Returns where a tensor may begin, in elements. It is in the middle, because kernels also read
+  // backwards.
   cl_int middle() const {
-    constexpr size_t kMost = size_t{1} << 28;  // far from what an int counts
-    constexpr size_t kLargest = 16;            // bytes of an element
+    constexpr size_t kMost = size_t{1} << 28;  // far below the limit of an int
+    constexpr size_t kLargest = 16;  // bytes of the largest element
     return static_cast<cl_int>(std::min(bytes_ / 2 / kLargest, kMost) / 64 * 64);
   }
 
@@ -60,10 +62,10 @@ class AnyMemory {
 
 void launch_once(const cl::Context& context, const cl::Device& device, cl::Kernel& kernel,
                  const TrialLaunch& launch) {
-  // Inputs stay zeros: they may hold places in other tensors, and an output written over them would lead
-  // anywhere.
+  // Keeps inputs apart from outputs, so that they stay zeros: inputs may hold indices into other
+  // tensors, and overwritten ones would point anywhere.
   const AnyMemory inputs(context, device), outputs(context, device), workspace(context, device);
-  std::vector<cl::Image2D> images;  // a kernel does not keep its arguments
+  std::vector<cl::Image2D> images;  // a kernel does not keep its arguments alive
   cl_uint index = 0;
   for (const Argument& argument : launch.arguments) {
     if (argument.kind == Argument::Kind::value) {
@@ -80,7 +82,7 @@ void launch_once(const cl::Context& context, const cl::Device& device, cl::Kerne
       if (argument.address_bytes == 0) kernel.setArg(index++, memory.middle());
     }
   }
-  // One work-group, but as wide as it will be where that counts.
+  // Launches one work-group, or as many as in earnest where the width matters.
   std::array<size_t, 3> global = launch.local;
   for (size_t d = 0; d < 3; ++d)
     if (launch.global[d] >= kWideLaunch) global[d] = launch.global[d];
@@ -98,16 +100,17 @@ cl::Program build(const cl::Context& context, const cl::Device& device,
   program.build(device, request.options.c_str());
   if (has_marked_ptx(request.source))
     program = build_marked_ptx(context, device, program, request.options);
-  cl::Kernel kernel(program, request.kernel_name.c_str());  // some drivers' last step
+  // For some drivers the last step of compiling.
+  cl::Kernel kernel(program, request.kernel_name.c_str());
   try {
     for (const TrialLaunch& launch : request.launches) launch_once(context, device, kernel, launch);
   } catch (const cl::Error&) {
-    // It is compiled when it is launched in earnest.
+    // The driver compiles it when it is launched in earnest.
   }
   return program;
 }
 
-// The folder where PoCL keeps compiled kernels.
+// Returns the folder where PoCL keeps compiled kernels.
 fs::path pocl_cache() {
   const auto of = [](const char* name) {
     const char* value = std::getenv(name);
@@ -118,9 +121,9 @@ fs::path pocl_cache() {
   return of("HOME") + "/.cache/pocl/kcache";
 }
 
-// Before PoCL gives a binary it makes code for work-groups of any size, which takes as long as the
-// rest. Our kernels have one size each, so that code is never run: while the binary is made, the
-// code for their size stands there instead.
+// Saves PoCL from compiling for work-groups of any size, which it does before it gives a binary and
+// which takes as long as the rest. Our kernels have one size each, so that this code would never
+// run. While the binary is made, the code for their size stands in its place.
 class NoCodeForAnySize {
  public:
   explicit NoCodeForAnySize(const std::string& kernel) {
@@ -181,26 +184,27 @@ CompileAnswer compile(const cl::Context& context, const Device& device,
   return answer;
 }
 
-// Ends the process, whatever it is doing, once its owner has closed the socket or has gone.
+// Ends the process, whatever it is doing, once its owner has closed the socket or ended.
 void end_with_owner() {
   const pid_t owner = getppid();
   try {
     std::thread([owner] {
-      constexpr int kAskAgain = 1000;  // ms; a fork of the owner may keep the socket open
+      // In milliseconds; a fork of the owner may keep the socket open.
+      constexpr int kAskAgain = 1000;
       for (;;) {
         pollfd socket{kCompilerSocket, POLLRDHUP, 0};
         if (poll(&socket, 1, kAskAgain) > 0 || getppid() != owner) _exit(0);
       }
     }).detach();
   } catch (const std::system_error&) {
-    // It then ends after the compilation that it has begun.
+    // Without this thread the process ends after the compilation that it has begun.
   }
 }
 
-// A message that this process sends when it dies: an answer like any other. Its owner may never learn how it ended, as where
-// the application ignores SIGCHLD or takes the status of every child.
+// A message that this process sends when it dies, as an answer. The owner might not learn otherwise
+// how it ended, for example if the application ignores SIGCHLD or takes the status of every child.
 struct LastWords {
-  int signal;  // 0: exit(), as LLVM ends where it cannot go on
+  int signal;  // 0: exit(), with which LLVM ends in a fatal error
   std::string message;
 };
 std::array<LastWords, 5> last_words{
@@ -212,7 +216,7 @@ void say_last_words(int signal) {
 }
 
 void announce_death() {
-  // Another stack: the own one may have overflowed.
+  // Uses another stack, because the normal one may have overflowed.
   static std::array<char, 1 << 16> memory;
   stack_t stack{};
   stack.ss_sp = memory.data();
@@ -220,7 +224,8 @@ void announce_death() {
   sigaltstack(&stack, nullptr);
   struct sigaction action {};
   action.sa_handler = say_last_words;
-  // Once, and then the system's own way: the instruction is repeated, abort() raises again.
+  // Handles a signal once and then restores the default: the instruction is repeated, and abort()
+  // raises the signal again.
   action.sa_flags = static_cast<int>(SA_ONSTACK | SA_RESETHAND);
   for (LastWords& words : last_words) {
     const std::string how = words.signal == 0
@@ -250,19 +255,20 @@ void serve_as_compiler(const std::string& device_id) {
   if (!receive_message(kCompilerSocket, greeting, patience, kLongestGreeting) ||
       !is_of_this_build(greeting))
     return;
-  // A driver that writes more than the user may learns it from its own call.
+  // Ignores the signal, so that a driver that writes more than the user may gets an error from its
+  // own call.
   std::signal(SIGXFSZ, SIG_IGN);
   end_with_owner();
   const Device& device = select_device(device_id);
   const cl::Context context(device.device);
-  amx_problem();  // trials run kernels that use it
+  amx_problem();  // asks for AMX, which kernels in trials may use
   if (!send_message(kCompilerSocket, answer_to(greeting, device.info))) return;
   announce_death();
   std::string message;
   CompileRequest request;
   while (receive_message(kCompilerSocket, message) && unpack(message, request))
     if (!send_message(kCompilerSocket, pack(compile(context, device, request)))) break;
-  _exit(0);  // without waiting for the drivers to clean up
+  _exit(0);  // does not wait for the drivers to clean up
 }
 
 }  // namespace clinfer::ocl

@@ -1,4 +1,4 @@
-// Threads that compile.
+// Starts threads that compile.
 #include "engine/ocl/compiling.h"
 
 #include <memory>
@@ -18,13 +18,13 @@ bool start_compiling(std::function<void()> work) {
     auto waits = std::make_unique<ExitWaits>(ExitWaits::Until::to_the_end);
     std::thread([work = std::move(work), waits = std::move(waits)]() mutable {
       work();
-      work = nullptr;  // what it holds goes before the process may
+      work = nullptr;  // must be freed before the process may end
       waits.reset();
     }).detach();
   } catch (const std::system_error&) {
     return false;
   } catch (const Error&) {
-    return false;  // the process ends
+    return false;  // the process is ending
   }
   return true;
 }

@@ -1,4 +1,4 @@
-// OpenCL device enumeration and traits.
+// Lists OpenCL devices and finds their traits.
 #include "engine/ocl/device.h"
 
 #include <sys/resource.h>
@@ -25,7 +25,7 @@ namespace clinfer::ocl {
 
 namespace {
 
-// Driver strings come with padding, stray NULs and in any encoding.
+// Cleans a driver's string of padding and stray NULs, and makes it valid UTF-8.
 std::string clean(std::string text) {
   text = text.c_str();
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
@@ -34,7 +34,7 @@ std::string clean(std::string text) {
   return valid_utf8(text.substr(start));
 }
 
-// "OpenCL 3.0 ..." -> 30
+// Parses "OpenCL 3.0 ..." to 30.
 int version_of(const std::string& text) {
   int major = 0, minor = 0;
   if (std::sscanf(text.c_str(), "OpenCL %d.%d", &major, &minor) != 2) return 0;
@@ -63,18 +63,18 @@ DeviceInfo describe(const cl::Platform& platform, const cl::Device& device) {
   info.is_integrated = !info.is_cpu && unified;
   info.compute_units = device.getInfo<CL_DEVICE_MAX_COMPUTE_UNITS>();
   info.memory = device.getInfo<CL_DEVICE_GLOBAL_MEM_SIZE>();
-  // CPU devices that offer half compute it in float. NVIDIA's driver leaves cl_khr_fp16 out of its
-  // list although it compiles.
+  // CPU devices that offer half compute it in float. NVIDIA's driver does not list cl_khr_fp16
+  // although it compiles.
   info.fp16 =
       !info.is_cpu && (has_extension(device.getInfo<CL_DEVICE_EXTENSIONS>(), "cl_khr_fp16") ||
                        info.vendor.find("NVIDIA") != std::string::npos);
   return info;
 }
 
-// PoCL starts a thread for each core of the machine. Where this process may use fewer cores, its
-// threads would take turns on them.
+// Limits PoCL, which starts a thread for each core of the machine, to the cores that this process
+// may use; more threads would take turns on them.
 void limit_pocl_threads() {
-  // The name since PoCL 4, and the one before.
+  // The name since PoCL 4, and the one before it.
   constexpr const char* kNames[] = {"POCL_CPU_MAX_CU_COUNT", "POCL_MAX_PTHREAD_COUNT"};
   const auto is_set = [](const char* name) { return std::getenv(name) != nullptr; };
   if (available_processors() >= std::thread::hardware_concurrency() ||
@@ -84,8 +84,8 @@ void limit_pocl_threads() {
   for (const char* name : kNames) setenv(name, count.c_str(), 1);
 }
 
-// PoCL starts its threads when it is first asked for devices, and aborts the process where it
-// cannot. So as many are started here first.
+// Tries to start as many threads as PoCL will when it is first asked for devices, because PoCL
+// aborts the process if it cannot.
 void check_threads() {
   std::vector<std::jthread> threads;
   for (unsigned i = 0; i < available_processors(); ++i)
@@ -94,8 +94,8 @@ void check_threads() {
     }));
 }
 
-// Khronos's loader ends these lists after their first entry, in place, while it reads them. Compilers
-// inherit them, and are to find the same devices.
+// Restores variables of Khronos's loader, which cuts these lists after their first entry, in place,
+// while it reads them. Compiler processes inherit them and must find the same devices.
 class LoaderLists {
  public:
   LoaderLists() {
@@ -138,7 +138,7 @@ Devices enumerate(const std::string& cache_folder) {
       if (name == kPocl) {
         PoclCache cache = provide_pocl_cache(cache_folder);
         found.pocl_note = std::move(cache.note);
-        usable = cache.usable;  // else PoCL would end the process
+        usable = cache.usable;  // otherwise PoCL would end the process
       }
       if (usable) platform.getDevices(CL_DEVICE_TYPE_ALL, &devices);
     } catch (const cl::Error& error) {
@@ -200,8 +200,9 @@ constexpr const char* kLanguage = "-cl-std=CL1.2";
 // Integer dot products are functions of OpenCL C 3.0.
 constexpr const char* kLanguageWithDot = "-cl-std=CL3.0";
 
-// PoCL makes code for the processor it runs on, or for an older one if its compiler does not know
-// that. Inline assembly may use any instruction, but only on vectors that the compiler knows.
+// Returns the dot product of the host's processor. PoCL compiles for that processor, or for an
+// older one if its compiler does not know it. Inline assembly may use any instruction, but only on
+// vectors that the compiler knows.
 DotProduct dot_of_host([[maybe_unused]] unsigned vector_width) {
 #if defined(__x86_64__)
   const bool wide = vector_width >= 16;
@@ -209,7 +210,7 @@ DotProduct dot_of_host([[maybe_unused]] unsigned vector_width) {
     return DotProduct::avx512;
   if (vector_width < 8) return DotProduct::none;
   if (host_has_avx_vnni()) return DotProduct::avx;
-  // Vectors of 16 take AVX-512BW; PoCL's code for AVX2 takes FMA, too.
+  // Vectors of 16 need AVX-512BW; PoCL's code for AVX2 also needs FMA.
   if (wide ? __builtin_cpu_supports("avx512bw")
            : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
     return DotProduct::pairs;
@@ -237,7 +238,7 @@ bool compiles(const cl::Context& context, const cl::Device& device, const char* 
   }
 }
 
-// Kernels that tell what NVIDIA's driver compiles.
+// Kernels that show what NVIDIA's driver compiles.
 constexpr const char* kHalf =
     "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n"
     "__kernel void probe_half(__global half *x) { x[0] = x[0] * x[1] + x[2]; }\n";
@@ -268,9 +269,9 @@ constexpr const char* kBarrierPtx =
     "  x[1] = y;\n"
     "}\n";
 
-// Returns whether the device has warpgroup matrix instructions, and its driver is one of those
-// whose assembler takes them with more than 48 KiB of local memory. It is not tried out, since an
-// assembler may crash on what it refuses.
+// Returns whether the device has warpgroup matrix instructions, and its driver's assembler is known
+// to take them with more than 48 KiB of local memory. It is not probed, because an assembler may
+// crash on what it refuses.
 bool has_wgmma(const cl::Device& device) {
   constexpr cl_device_info kMajor = 0x4000, kMinor = 0x4001;  // CL_DEVICE_COMPUTE_CAPABILITY_*_NV
   cl_uint major = 0, minor = 0;
@@ -279,7 +280,7 @@ bool has_wgmma(const cl::Device& device) {
          major == 9 && minor == 0 && std::atoi(device.getInfo<CL_DRIVER_VERSION>().c_str()) >= 580;
 }
 
-// DeviceTraits::sub_groups, of devices of Intel's drivers.
+// Finds DeviceTraits::sub_groups for devices of Intel's drivers.
 unsigned sub_groups_of(const cl::Device& device, const std::string& extensions) {
   for (const char* needed :
        {"cl_intel_subgroups", "cl_intel_subgroups_short", "cl_intel_required_subgroup_size"})
@@ -294,16 +295,16 @@ unsigned sub_groups_of(const cl::Device& device, const std::string& extensions) 
   return sum;
 }
 
-// The matrix instructions of a device with sub-groups. Devices whose smallest sub-group has eight
-// lanes take the operands of eight lanes.
+// Finds the matrix instructions of a device with sub-groups. Devices whose smallest sub-group has
+// eight lanes use the operands for eight lanes.
 MatrixUnit xmx_of(const DeviceTraits& traits, const std::string& extensions,
                   const cl::Context& context, const cl::Device& device) {
   if (!has_extension(extensions, "cl_intel_subgroup_matrix_multiply_accumulate"))
     return MatrixUnit::none;
   const bool eight = (traits.sub_groups & 8) != 0;
   const std::string lanes = eight ? "8" : "16", row = eight ? "int8" : "short8";
-  // The function is called as the kernels call it: on eight lanes the first operand is weights, on
-  // sixteen pixels.
+  // Calls the function as the kernels do: with eight lanes the first operand is weights, with
+  // sixteen lanes pixels.
   const std::string sums =
       eight ? "i8_u8_matrix_mad_k32(a, as_uint8(w[i])" : "u8_i8_matrix_mad_k32(as_ushort8(a), w[i]";
   const std::string program = "__attribute__((intel_reqd_sub_group_size(" + lanes +
@@ -324,8 +325,8 @@ MatrixUnit xmx_of(const DeviceTraits& traits, const std::string& extensions,
   return eight ? MatrixUnit::xmx8 : MatrixUnit::xmx16;
 }
 
-// DeviceTraits::blocks_2d, of devices with such matrix instructions. The functions are called as
-// kernels/common/sub_group_matrix.cl calls them.
+// Finds DeviceTraits::blocks_2d for devices with such matrix instructions. Calls the functions as
+// kernels/common/sub_group_matrix.cl does.
 Blocks2d blocks_2d_of(const DeviceTraits& traits, const std::string& extensions,
                       const cl::Context& context, const cl::Device& device) {
   if (traits.matrix != MatrixUnit::xmx16) return Blocks2d::none;
@@ -354,7 +355,7 @@ Blocks2d blocks_2d_of(const DeviceTraits& traits, const std::string& extensions,
 
 const Devices& devices(const char* cache_folder) {
   static std::mutex mutex;
-  static const Devices* all = nullptr;  // never destroyed: threads may outlive statics
+  static const Devices* all = nullptr;  // never destroyed, because threads may outlive statics
   const std::lock_guard lock(mutex);
   if (all == nullptr) {
     const ExitWaits exit_waits;
@@ -369,7 +370,7 @@ const Device& select_device(const std::string& name) {
   const std::string wanted = first_gpu ? "GPU.0" : name == "CPU" ? "CPU.0" : name;
   for (const Device& device : all.usable)
     if (device.info.id == wanted) return device;
-  // The first GPU means the best device: a CPU serves where there is no GPU.
+  // "GPU.0" means the best device, so a CPU serves where there is no GPU.
   if (first_gpu && !all.usable.empty()) return all.usable.front();
   const bool several = name.find(':') != std::string::npos || name == "AUTO";
   const std::string why = several ? " (one device is needed here, not several)" : "";
@@ -393,7 +394,7 @@ std::string language_option(const DeviceTraits& traits) {
 
 bool host_has_avx_vnni() {
 #if defined(__x86_64__)
-  return x86_cpu_active(x86_cpu_AVX_VNNI);  // compilers have no name for it before GCC 13
+  return x86_cpu_active(x86_cpu_AVX_VNNI);  // compilers before GCC 13 have no name for it
 #else
   return false;
 #endif
@@ -403,7 +404,7 @@ int pocl_version(const Device& device) {
   const auto text = device.platform.getInfo<CL_PLATFORM_VERSION>();
   const size_t at = text.find("PoCL ");
   if (at != std::string::npos) return std::atoi(text.c_str() + at + 5);
-  const size_t old = text.find("pocl ");  // as 3.1 writes it
+  const size_t old = text.find("pocl ");  // the form of PoCL 3.1
   return old == std::string::npos ? 0 : std::atoi(text.c_str() + old + 5);
 }
 
@@ -420,7 +421,7 @@ DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
   const cl::Device& device = entry.device;
   DeviceTraits traits;
   traits.name = entry.info.name;
-  // Mesa computes work-items on a CPU as GPUs do, several in the lanes of a vector.
+  // Mesa computes work-items on a CPU as GPUs do, several of them in the lanes of a vector.
   traits.is_cpu = entry.info.is_cpu && entry.info.platform != "rusticl";
   traits.compute_units = entry.info.compute_units;
   traits.max_work_group = device.getInfo<CL_DEVICE_MAX_WORK_GROUP_SIZE>();
@@ -441,7 +442,7 @@ DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
     traits.vendor = Vendor::arm;
   const std::string extensions = device.getInfo<CL_DEVICE_EXTENSIONS>();
   const bool nvidia = traits.vendor == Vendor::nvidia;
-  // Each program takes 0.1 s when it is first compiled, and new devices take all of them.
+  // Each program takes 0.1 s when first compiled; new devices accept all at once.
   const bool takes_all =
       nvidia &&
       compiles(context, device, (std::string(kHalf) + kDotPtx + kMatrixPtx + kBarrierPtx).c_str());
@@ -452,7 +453,7 @@ DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
   if (nvidia && takes(kDotPtx)) {
     traits.dot = DotProduct::ptx;
   } else if (traits.vendor == Vendor::pocl) {
-    // It needs inline assembly, so only versions count that it was tried with.
+    // Takes only versions that were tested, because inline assembly is needed.
     const int version = pocl_version(entry);
     if (traits.is_cpu && (version < 4 || version == 5 || version == 6)) {
       traits.dot = dot_of_host(traits.vector_width);
@@ -461,7 +462,7 @@ DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
       if (traits.no_amx.empty()) traits.matrix = MatrixUnit::amx;
     }
   } else if (has_extension(extensions, "cl_khr_integer_dot_product") &&
-             // Kernels for Intel's GPUs do without the function.
+             // Kernels for Intel's GPUs do not use the function.
              (traits.vendor == Vendor::intel ||
               compiles(context, device,
                        "__kernel void probe(__global uint *x) { x[2] = "
@@ -499,10 +500,11 @@ std::vector<cl::Device> parts(const Context& context, unsigned count) {
       parts.resize(count);
     else
       parts.clear();
-    // Intel's runtime has no queues for parts of a device that the context was made for.
+    // Fails on Intel's runtime, which has no queues for parts of a device for which the context was
+    // made.
     if (!parts.empty()) cl::CommandQueue(context.context, parts[0]);
   } catch (const cl::Error&) {
-    parts.clear();  // the driver has no sub-devices: streams share the whole
+    parts.clear();  // the driver has no sub-devices, so streams share the whole device
   }
   return parts;
 }

@@ -1,4 +1,4 @@
-// Import of memory of others as OpenCL buffers.
+// Imports memory of other APIs as OpenCL buffers.
 #include "engine/ocl/external_memory.h"
 
 #include <CL/cl_ext.h>
@@ -8,21 +8,21 @@
 namespace clinfer::ocl {
 namespace {
 
-// OpenCL's name of a kind of handle.
+// OpenCL's names for a kind of handle.
 struct Handle {
   MemoryHandle kind;
   const char* extension;
   cl_mem_properties property;
-  const char* name;  // in messages
+  const char* name;  // for messages
 };
 constexpr Handle kHandles[] = {{MemoryHandle::dmabuf, "cl_khr_external_memory_dma_buf",
                                 CL_EXTERNAL_MEMORY_HANDLE_DMA_BUF_KHR, "a DMA-BUF"},
                                {MemoryHandle::opaque, "cl_khr_external_memory_opaque_fd",
                                 CL_EXTERNAL_MEMORY_HANDLE_OPAQUE_FD_KHR, "exported memory"}};
 
-// Values that stand in the place of a descriptor.
-constexpr int kApplications = -1;  // there is none: a buffer of the application
-constexpr int kGiven = -2;         // the driver has it
+// Values that take the place of a descriptor.
+constexpr int kApplications = -1;  // a buffer of the application, without a descriptor
+constexpr int kGiven = -2;         // the driver owns the descriptor
 
 }  // namespace
 
@@ -81,7 +81,7 @@ std::shared_ptr<ExternalMemory> MemorySharing::import(const cl::Context& context
                 std::string(handle.name) + " of " + std::to_string(bytes) +
                     " bytes cannot be shared with OpenCL (" + error_name(status) + ")");
   memory->buffer_ = cl::Buffer(buffer);
-  // The descriptor of an opaque handle is the driver's from now on, which closes it.
+  // The driver takes over the descriptor of an opaque handle, and closes it.
   if (kind == MemoryHandle::opaque) memory->fd_ = kGiven;
   return memory;
 }
@@ -111,8 +111,8 @@ std::shared_ptr<const cl::Buffer> MemorySharing::import_own(const Context& conte
   return {buffer.release(), release};
 }
 
-// One within the other: each memory has uses of its own to wait for. The queue is in order, so that
-// the innermost event represents all.
+// Acquires the memories one within the other, because each has uses of its own to wait for. The
+// queue is in order, so the innermost event stands for all.
 void MemorySharing::with_acquired(const cl::CommandQueue& queue,
                                   std::span<ExternalMemory* const> memories,
                                   const AcquireRelease::Use& use) const {

@@ -1,4 +1,4 @@
-// Imports memory of others as OpenCL buffers, without a copy: cl_khr_external_memory with
+// Imports memory of other APIs as OpenCL buffers, without a copy, by cl_khr_external_memory with
 // cl_khr_external_memory_dma_buf or cl_khr_external_memory_opaque_fd.
 #pragma once
 
@@ -16,10 +16,10 @@ namespace clinfer::ocl {
 
 class MemorySharing;
 
-// Memory of others as a buffer of one context, or a buffer of the application. Thread-safe.
+// Memory of another API as a buffer of one context, or a buffer of the application. Thread-safe.
 class ExternalMemory final : public ImportedMemory {
  public:
-  ExternalMemory(cl::Context context, int fd, size_t bytes);  // keeps a descriptor of its own
+  ExternalMemory(cl::Context context, int fd, size_t bytes);  // duplicates the descriptor
   ExternalMemory(cl::Context context, const cl::Buffer& buffer);
   ~ExternalMemory() override;
   ExternalMemory(const ExternalMemory&) = delete;
@@ -34,29 +34,29 @@ class ExternalMemory final : public ImportedMemory {
  private:
   friend class MemorySharing;
   cl::Context context_;
-  int fd_;  // of a DMA-BUF, which drivers borrow: it is open as long as the buffer
+  int fd_;  // of a DMA-BUF. Drivers borrow it, so it stays open as long as the buffer exists.
   size_t bytes_;
   cl::Buffer buffer_;
   AcquireRelease uses_;
 };
 
-// The extensions on one device. Immutable.
+// The extensions of one device for external memory. Immutable.
 class MemorySharing {
  public:
   explicit MemorySharing(const Device& device);
 
-  // Says why memory of this kind cannot be imported; "" when it can.
+  // Returns why memory of this kind cannot be imported; "" if it can.
   const std::string& problem(MemoryHandle kind) const {
     return problems_[static_cast<size_t>(kind)];
   }
   // Throws Error{device_failed}.
   std::shared_ptr<ExternalMemory> import(const cl::Context& context, MemoryHandle kind, int fd,
                                          size_t bytes) const;
-  // Memory that this process exported from another interface of the driver. OpenCL has acquired it until the
-  // last holder gives it up: the caller's waits order the uses. The descriptor becomes the driver's. Throws
-  // cl::Error.
+  // Imports memory that this process exported from another interface of the driver. OpenCL has
+  // acquired it until the last holder releases it; callers must order the uses themselves. The
+  // driver takes over the descriptor. Throws cl::Error.
   std::shared_ptr<const cl::Buffer> import_own(const Context& context, int fd, size_t bytes) const;
-  // `memories`: one or more, each once, in an order that is the same for all uses.
+  // `memories`: one or more, each once, and in the same order in all uses.
   void with_acquired(const cl::CommandQueue& queue, std::span<ExternalMemory* const> memories,
                      const AcquireRelease::Use& use) const;
 

@@ -1,4 +1,4 @@
-// Pinned memory, and its use again.
+// Allocates pinned memory, and reuses it.
 #include "engine/ocl/host_memory.h"
 
 #ifdef __SSE2__
@@ -43,7 +43,7 @@ HostMemory::~HostMemory() {
   try {
     queue_.enqueueUnmapMemObject(pinned_, data_);
   } catch (const cl::Error&) {
-    // The device is lost, and the memory with it.
+    // The device is lost, and its memory with it.
   }
 }
 
@@ -70,7 +70,7 @@ std::shared_ptr<HostMemory> HostMemoryPool::take(
   const auto free = std::find_if(blocks_.begin(), blocks_.end(),
                                  [](const auto& block) { return block.use_count() == 1; });
   if (free == blocks_.end()) return blocks_.emplace_back(make());
-  // The releasing thread's reads happen before the device writes.
+  // Orders the reads of the thread that released the block before the device's writes.
   std::atomic_thread_fence(std::memory_order_acquire);
   return *free;
 }
@@ -80,14 +80,14 @@ namespace {
 #ifdef MADV_HUGEPAGE
 constexpr size_t kLargePage = size_t{2} << 20;
 
-// Pages that go with the buffer that lies in them.
+// Pages that are freed together with the buffer that lies in them.
 struct LargePages {
   explicit LargePages(size_t bytes) : all(bytes / kLargePage * kLargePage + 2 * kLargePage) {
     mapped = mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mapped == MAP_FAILED) return;
     const auto at = reinterpret_cast<uintptr_t>(mapped);
     begin = static_cast<std::byte*>(mapped) + (kLargePage - at % kLargePage) % kLargePage;
-    madvise(begin, bytes, MADV_HUGEPAGE);  // where it is refused, pages are small
+    madvise(begin, bytes, MADV_HUGEPAGE);  // if refused, pages are small
   }
   ~LargePages() {
     if (mapped != MAP_FAILED) munmap(mapped, all);
@@ -107,7 +107,7 @@ cl::Buffer in_large_pages(const Context& context, size_t bytes, const void* data
   cl::Buffer buffer(context.context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, pages->begin);
   buffer.setDestructorCallback([](cl_mem, void* held) { delete static_cast<LargePages*>(held); },
                                pages.get());
-  pages.release();  // the callback's
+  pages.release();  // The callback owns it now.
   return buffer;
 }
 #endif

@@ -1,5 +1,6 @@
-// Host memory that a device fetches frames from and puts results into: pinned where the device has
-// memory of its own, so that a transfer runs beside other work at the bus's full speed.
+// Host memory from which a device fetches frames and to which it writes results. It is pinned if
+// the device has memory of its own, so that transfers run beside other work at the bus's full
+// speed.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,7 @@ namespace clinfer::ocl {
 
 class HostMemory final : public FrameMemory {
  public:
-  // Allocates memory that is not initialised. Throws cl::Error, Error{out_of_memory}.
+  // Allocates uninitialised memory. Throws cl::Error, Error{out_of_memory}.
   HostMemory(const Context& context, const cl::CommandQueue& queue, size_t bytes);
   // Wraps memory that another interface of the device's driver pinned.
   HostMemory(const Context& context, std::shared_ptr<std::byte> pinned, size_t bytes);
@@ -24,11 +25,11 @@ class HostMemory final : public FrameMemory {
 
   std::byte* data() const override { return data_; }
   size_t bytes() const override { return bytes_; }
-  // Returns whether the driver of this device made the memory: it knows its memory in all of its
+  // Returns whether this device's driver made the memory; a driver knows its memory in all of its
   // contexts.
   bool is_known_to(const Device& device) const { return platform_ == device.platform; }
-  // Copies `bytes` from `from` to data() + at, which it returns; past the caches where the
-  // processor can, since it is the device that reads them next.
+  // Copies `bytes` bytes from `from` to data() + at, which it returns. Bypasses the caches if the
+  // processor can, because the device reads the bytes next.
   const std::byte* write(size_t at, const void* from, size_t bytes) const;
 
  private:
@@ -36,12 +37,12 @@ class HostMemory final : public FrameMemory {
   size_t bytes_;
   cl::CommandQueue queue_;
   cl::Buffer pinned_;
-  std::shared_ptr<std::byte> plain_;  // of a CPU device, or of another interface
+  std::shared_ptr<std::byte> plain_;  // set for a CPU device, and for memory of another interface
   std::byte* data_ = nullptr;
 };
 
-// Blocks of one size that are reused once only the pool holds them. One thread takes them, any
-// thread may release them.
+// A pool of blocks of one size, each of which is used again once only the pool holds it. One thread
+// takes them; any thread may release them.
 class HostMemoryPool {
  public:
   std::shared_ptr<HostMemory> take(const std::function<std::shared_ptr<HostMemory>()>& make);
@@ -50,8 +51,9 @@ class HostMemoryPool {
   std::vector<std::shared_ptr<HostMemory>> blocks_;
 };
 
-// Memory of a network on the device; with `data`, what kernels only read. On a CPU it lies in large pages where the
-// system gives them to who asks: layers walk through more small pages than a core remembers. Throws cl::Error.
+// Allocates a network's memory on the device. With `data`, the memory gets these bytes and kernels
+// only read it. On a CPU uses large pages where the system provides them on request: layers walk
+// through more small pages than a core can map at a time. Throws cl::Error.
 cl::Buffer make_memory(const Context& context, size_t bytes, const void* data = nullptr);
 
 }  // namespace clinfer::ocl

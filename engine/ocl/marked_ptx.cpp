@@ -1,4 +1,4 @@
-// Marked instructions of inline PTX become instructions.
+// Turns marked instructions of inline PTX into instructions.
 #include "engine/ocl/marked_ptx.h"
 
 #include "kernels/base/error.h"

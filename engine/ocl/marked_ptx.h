@@ -1,7 +1,8 @@
-// NVIDIA's driver compiles OpenCL C to PTX for a target that lacks some of the device's
-// instructions (sm_90, where wgmma needs sm_90a). Sources hold such instructions as inline PTX
-// comments, which survive in the PTX of the program; here they become instructions. So does the size of
-// local memory, of which OpenCL C can declare 48 KiB and a work-group can have 227 KiB.
+// NVIDIA's driver compiles OpenCL C to PTX for a target without some of the device's instructions
+// (sm_90, while wgmma needs sm_90a). Sources contain such instructions as inline PTX comments,
+// which survive in the program's PTX; the functions here turn them into instructions. A comment
+// also states the size of local memory, because OpenCL C can declare only 48 KiB of the 227 KiB
+// that a work-group can have.
 #pragma once
 
 #include <CL/opencl.hpp>
@@ -9,15 +10,17 @@
 
 namespace clinfer::ocl {
 
-// PTX with its marks in force: "//@" before an instruction is taken away, and "//#local BYTES" is the size of
-// the array of local memory that is declared last before it. Throws Error{device_failed} where there is none.
+// Returns PTX with its marks applied: "//@" before an instruction is removed, and "//#local BYTES"
+// becomes the size of the array of local memory that is declared last before it. Throws
+// Error{device_failed} if there is no such array.
 std::string with_marks_in_force(std::string ptx);
 
-// Returns whether a source holds marked instructions ("//@").
+// Returns whether a source contains marked instructions ("//@").
 bool has_marked_ptx(const std::string& source);
 
-// The program with its marked instructions in force. `program` is built for `device` with
-// `options`. Throws cl::Error as building does, Error{device_failed} when the driver gives no PTX.
+// Builds the program with its marked instructions applied. `program` was built for `device` with
+// `options`. Throws cl::Error as building does, and Error{device_failed} if the driver gives no
+// PTX.
 cl::Program build_marked_ptx(const cl::Context& context, const cl::Device& device,
                              const cl::Program& program, const std::string& options);
 

@@ -1,4 +1,4 @@
-// Text and work list of persistent kernels.
+// Generates the source and the work list of persistent kernels.
 #include "engine/ocl/persistent.h"
 
 #include <algorithm>
@@ -13,17 +13,19 @@ namespace clinfer::ocl {
 
 namespace {
 
-constexpr size_t kItems = 256;     // of a work-group: 255 registers each still fit a compute unit
+// work-items in a work-group: with 255 registers each they still fit a compute unit.
+constexpr size_t kItems = 256;
 constexpr size_t kWarp = 32;       // barriers of a team count whole warps
-constexpr size_t kAlignment = 64;  // of a team's local memory: the widest vector
-constexpr size_t kReserve = 1024;  // bytes of local memory that drivers may use
-constexpr size_t kListStep = 512;  // words by which the room for the list grows
-constexpr size_t kCounters = 16;   // in a line of a CPU's cache
-// Characters of all kernels. NVIDIA's driver compiles a program in one thread, 20 us a character: a large network is
-// several persistent kernels, for as many compiler processes. Ten launches in place of two cost at most 2 %.
+constexpr size_t kAlignment = 64;  // of a team's local memory, the size of the widest vector
+constexpr size_t kReserve = 1024;  // bytes of local memory that drivers may need
+constexpr size_t kListStep = 512;  // words by which the list's buffer grows
+constexpr size_t kCounters = 16;   // that fit a cache line of a CPU
+// Limits the characters of all kernels. NVIDIA's driver compiles a program in one thread, 20 us a
+// character, so a large network becomes several persistent kernels for several compiler processes.
+// Ten launches in place of two cost at most 2 %.
 constexpr size_t kMostText = 100000;
 
-// The words of a list before the arguments.
+// The words of a list entry; arguments follow from kArguments on.
 enum Word : size_t { kKernel, kGroups, kGroupsX, kGroupsY, kLength, kArguments };
 
 size_t team_size(const KernelSpec& spec) { return spec.local[0] * spec.local[1] * spec.local[2]; }
@@ -42,7 +44,7 @@ size_t words_of(const KernelSpec& spec) {
 
 std::string at(size_t word) { return "at[" + std::to_string(word) + "]"; }
 
-// The arguments of one kernel, as its function finds them in the list.
+// Returns the arguments of one kernel as its function reads them from the list.
 std::string arguments_text(const KernelSpec& spec) {
   std::string call;
   size_t word = kArguments;
@@ -66,7 +68,7 @@ std::string arguments_text(const KernelSpec& spec) {
   return call;
 }
 
-// The function that calls one kernel for a work-item.
+// Returns the function that calls one kernel for a work-item.
 std::string entry_text(const KernelSpec& spec) {
   return R"(inline __attribute__((always_inline)) void FN(entry)(
     __global uchar *b0, __global uchar *b1, __global uchar *b2, __local const int *at,
@@ -77,8 +79,8 @@ std::string entry_text(const KernelSpec& spec) {
          arguments_text(spec) + ");\n}\n";
 }
 
-// The function that calls one kernel for work-groups `from` to `to`. Not part of the persistent kernel, because
-// PoCL compiles that three times (kernels/outline.cl).
+// Returns the function that calls one kernel for work-groups `from` to `to`. It is not inlined into
+// the persistent kernel, because PoCL compiles that three times (kernels/outline.cl).
 std::string loop_text(const KernelSpec& spec) {
   return R"(static __attribute__((noinline)) void FN(entry)(
     __global uchar *b0, __global uchar *b1, __global uchar *b2, __global const int *at,
@@ -137,7 +139,7 @@ PersistentKernel make_persistent(
   const bool single = traits.grid_barrier == GridBarrier::single;
   result.items = single ? 1 : kItems;
 
-  std::map<std::string, size_t> known;  // kernels by name
+  std::map<std::string, size_t> known;  // indices of kernels by name
   std::string kernels, cases;
   size_t shared = kAlignment;
   count = 0;
@@ -168,7 +170,7 @@ PersistentKernel make_persistent(
     if (fresh) {
       kernels += function.text;
       const std::string size = std::to_string(team), number = std::to_string(found->second);
-      // Where a work-group is no whole number of teams, the last work-items have nothing to do.
+      // If the work-group is not a whole number of teams, the last work-items do nothing.
       if (single)
         cases += " case " + number + ": entry_" + function.kernel_name +
                  "(b0, b1, b2, list + at, from, to); break;";
@@ -178,7 +180,8 @@ PersistentKernel make_persistent(
             std::to_string(teams * team) + ") & (g < groups); g += all * " + std::to_string(teams) +
             ") { entry_" + function.kernel_name + "(b0, b1, b2, list + at, g, item % " + size +
             ", item / " + size + ", shared + item / " + size + " * " + std::to_string(own) + "); " +
-            // The next work-group must not write where slower work-items of this one read.
+            // Waits, because the next work-group must not overwrite what slower work-items of this
+            // one read.
             (own != 0 ? "pk_barrier_team(item / " + size + ", " + size + "); " : "") + "} break;";
     }
 
@@ -225,7 +228,7 @@ PersistentKernel make_persistent(
           "\n#line 1 \"persistent_main.cl\"\n" + std::string(kernel_source("persistent_main.cl"));
   result.program.kernel_name = "persistent_" + hex(fnv1a(text));
   result.program.text = "#define PK_NAME " + result.program.kernel_name + "\n" + text;
-  // Without a single word of the list it does nothing.
+  // With an empty list the kernel does nothing.
   if (single)
     result.program.launches.push_back(
         {{1, 1, 1},
@@ -244,7 +247,7 @@ struct Shares {
 };
 
 Shares& shares() {
-  static Shares* const all = new Shares;  // holders may outlive statics
+  static Shares* const all = new Shares;  // never destroyed, because holders may outlive statics
   return *all;
 }
 

@@ -1,4 +1,5 @@
-// The order of PoCL's own choice is that of its pocl_cache.c, versions 1 to 6.
+// Finds PoCL a folder for its cache. Follows the order in which PoCL itself chooses one
+// (pocl_cache.c, versions 1 to 6).
 #include "engine/ocl/pocl_cache.h"
 
 #include <sys/resource.h>
@@ -30,8 +31,8 @@ std::string own_choice() {
 }
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
-constexpr uint64_t kLeastRoom = 32 * kMiB;    // what networks of some hundred kernels take
-constexpr uint64_t kLargestFile = 16 * kMiB;  // PoCL's files are smaller
+constexpr uint64_t kLeastRoom = 32 * kMiB;    // what networks of some hundred kernels need
+constexpr uint64_t kLargestFile = 16 * kMiB;  // more than any of PoCL's files
 
 std::string no_room_in(const std::string& folder, uint64_t least) {
   struct statvfs system {};
@@ -43,7 +44,7 @@ std::string no_room_in(const std::string& folder, uint64_t least) {
          (lacks_files ? "no file" : std::to_string(room / kMiB) + " MiB") + " left";
 }
 
-// Says that no file may be as large as PoCL's are, whatever the folder; "" where it may.
+// Returns a message if this process may not write files as large as PoCL's, in any folder; else "".
 std::string no_large_files() {
   rlimit most{};
   if (getrlimit(RLIMIT_FSIZE, &most) != 0 || most.rlim_cur >= kLargestFile) return "";
@@ -51,9 +52,9 @@ std::string no_large_files() {
          " bytes (ulimit -f, RLIMIT_FSIZE)";
 }
 
-// Says why a folder cannot be PoCL's; makes it where it is not there, as PoCL would. Code from it
-// is loaded into this process, so nobody else may be able to change it, and the system has to allow
-// to run it.
+// Returns why a folder cannot be PoCL's cache, or "". Creates it if it is missing, as PoCL would.
+// Code from it is loaded into this process, so nobody else may be able to change it, and the system
+// must allow to execute it.
 std::string problem_of(const std::string& folder, bool named_by_user) {
   try {
     make_folders(folder, 0700);
@@ -68,7 +69,7 @@ std::string problem_of(const std::string& folder, bool named_by_user) {
   return no_room_in(folder, kLeastRoom);
 }
 
-// Makes a folder for the life of this process and its compilers.
+// Makes a folder that lasts as long as this process and its compilers.
 std::string provide_unguessable(const std::vector<std::string>& parents) {
   static std::string folder;
   std::vector<std::string> fitting;
@@ -107,7 +108,7 @@ PoclCache provide_pocl_cache(const std::string& preferred) {
     const std::string folder = parent + "/clinfer-" + std::to_string(geteuid()) + "/pocl";
     if (!parent.empty() && problem_of(folder, false).empty()) return use(folder);
   }
-  // Somebody else was first everywhere.
+  // Other users already own the predictable names everywhere.
   if (const std::string folder = provide_unguessable(parents); !folder.empty()) return use(folder);
   return {"PoCL has no folder for what it compiles, because " + problem +
               "; name one in POCL_CACHE_DIR that can be written and from which code may be run",

@@ -1,6 +1,6 @@
-// PoCL finds no device where it can write no cache: with a HOME that cannot be written, as services
-// and containers have. It ends the process where code in its cache cannot be run (noexec), and compiles nothing
-// where the disk is full. Such a process gets another folder.
+// Gives PoCL a usable cache folder. PoCL finds no device if it cannot write its cache, as with the
+// HOME of services and containers; it ends the process if code in its cache cannot be executed
+// (noexec), and compiles nothing if the disk is full.
 #pragma once
 
 #include <string>
@@ -10,20 +10,21 @@
 namespace clinfer::ocl {
 
 struct PoclCache {
-  std::string note;    // what was done and why in one line, "" where nothing was to be done
-  bool usable = true;  // whether PoCL has a folder
+  std::string note;    // what was done and why, in one line; "" for nothing
+  bool usable = true;  // true if PoCL has a folder
 };
 
-// Sets POCL_CACHE_DIR where the folder that PoCL would take cannot be written, can be changed by
-// others, whose code would run then, holds no code that can be run or has no room: to a folder in `preferred` (the engine's
-// cache; "": none), else to one of this user alone among the system's temporary ones, of a name that cannot be
-// guessed if need be. To be called before PoCL is asked for devices.
+// Sets POCL_CACHE_DIR if the folder that PoCL would take cannot be written, can be changed by
+// others (whose code would then run), must not contain executable code, or has no room. The new
+// folder is in `preferred` (the engine's cache; "": none), or else a folder of this user alone
+// among the system's temporary ones, with an unpredictable name if need be. To be called before
+// PoCL is asked for devices.
 PoclCache provide_pocl_cache(const std::string& preferred);
 
-// That the disk of PoCL's folder is full by now, in one line; "" where it is not.
+// Returns a line that tells if the disk of PoCL's folder has become full; else "".
 std::string full_pocl_cache();
 
-// The error of a kernel that PoCL cannot compile for that reason.
+// Reports that PoCL cannot compile a kernel because its folder is full.
 class PoclCacheFull : public Error {
  public:
   using Error::Error;

@@ -1,4 +1,4 @@
-// Program binaries on disk.
+// Stores program binaries on disk.
 #include "engine/ocl/program_cache.h"
 
 #include <fcntl.h>
@@ -22,21 +22,22 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// File: magic, length of the key, hash of key and binary, length of the binary; then key and
-// binary. The whole key is kept, so that a hash collision or a foreign file is seen.
+// A file consists of this header, the key and the binary. The header has a magic number, both
+// lengths, and a hash of key and binary. The key is stored in full, so that a hash collision or a
+// foreign file is detected.
 struct Header {
   char magic[8];
   uint64_t key_length, binary_length, checksum;
 };
 constexpr char kMagic[8] = {'c', 'l', 'i', 'n', 'f', 'e', 'r', '2'};
 
-constexpr off_t kLargest = off_t{1} << 30;  // bytes of a file
+constexpr off_t kLargest = off_t{1} << 30;  // limit of a file's bytes
 
 constexpr const char* kAdvice =
     "; programs are compiled at each start. Name a folder of your own (cache-dir, CACHE_DIR), or "
     "\"\" for none";
 
-// False where the file ends early.
+// Returns false if the file ends early.
 bool read_exactly(const Descriptor& file, void* to, size_t size) {
   for (size_t done = 0; done < size;) {
     const ssize_t n = read(file.get(), static_cast<char*>(to) + done, size - done);
@@ -53,8 +54,8 @@ std::string_view view(const std::vector<unsigned char>& bytes) {
 
 constexpr const char* kSuffix = ".clbin";
 
-// Removes programs, those first that were not used for the longest time, until the others have no
-// more than nine tenths of `most` bytes.
+// Removes the programs that were not used for the longest time, until at most nine tenths of `most`
+// bytes are left.
 void keep_newest(const std::string& directory, uint64_t most) {
   struct Entry {
     fs::file_time_type used;
@@ -102,7 +103,7 @@ struct ProgramCache::State {
     return directory + "/" + hex(fnv1a(key)) + kSuffix;
   }
 
-  // Returns whether files of the folder may be read; a folder that is not there has none.
+  // Returns whether files of the folder may be read. A missing folder counts as one without files.
   bool may_read() {
     const std::lock_guard lock(mutex);
     if (!trusted) {
@@ -128,8 +129,8 @@ struct ProgramCache::State {
     return may_read();
   }
 
-  // Other processes write as well, so what there is is counted anew: at first, and whenever this
-  // one has written a tenth of what there may be.
+  // Counts the files anew, because other processes write as well: at first, and whenever this
+  // process has written a tenth of the limit.
   void make_room(uint64_t written) {
     const std::lock_guard lock(mutex);
     since_counted += written;
@@ -146,7 +147,7 @@ struct ProgramCache::State {
 
   const std::string directory;
   const uint64_t most_bytes;
-  std::mutex mutex;  // guards what follows
+  std::mutex mutex;  // guards the members below
   std::string problem;
 
  private:
@@ -154,7 +155,7 @@ struct ProgramCache::State {
     log(LogArea::programs, LogLevel::warning, [&] { return what; });
     if (problem.empty()) problem = what;
   }
-  std::optional<bool> trusted;  // nothing: not looked at yet
+  std::optional<bool> trusted;  // nothing: not checked yet
   bool made = false, counted = false;
   uint64_t since_counted = 0;
 };
@@ -187,7 +188,8 @@ std::optional<std::vector<unsigned char>> ProgramCache::load(const std::string& 
   if (!read_exactly(file, binary.data(), binary.size()) ||
       checksum(key, view(binary)) != header.checksum)
     return {};
-  (void)!futimens(file.get(), nullptr);  // used now; where that cannot be written, it is no matter
+  // Marks the file as used now; failing to do so does no harm.
+  (void)!futimens(file.get(), nullptr);
   return binary;
 }
 

@@ -26,9 +26,11 @@ namespace clinfer::ocl {
 
 namespace {
 
-// Raised when generated code or its conventions change in a way the sources do not show.
+// To be changed when generated code or its conventions change in a way that the sources do not
+// show.
 constexpr const char* kEngineVersion = "clinfer 2";
-// Warnings are off: PoCL counts them on stderr, and without AVX-512 each use of a float16 is one.
+// Disables warnings: PoCL prints their number to stderr, and without AVX-512 each use of a float16
+// causes one.
 constexpr const char* kOptions = "-cl-mad-enable -cl-no-signed-zeros -w";
 
 std::string common_text() {
@@ -38,7 +40,7 @@ std::string common_text() {
   return text;
 }
 
-// Names that a piece of source defines, to undefine them after it.
+// Collects the macros that a piece of source defines, so that they can be undefined after it.
 void collect_macros(std::string_view source, std::set<std::string>& names) {
   std::istringstream lines{std::string(source)};
   for (std::string line; std::getline(lines, line);) {
@@ -48,7 +50,8 @@ void collect_macros(std::string_view source, std::set<std::string>& names) {
   }
 }
 
-// Mesa's compiler emulates fma() where the device lacks it: 16 times as slow as to multiply and add.
+// Makes Mesa use multiplication and addition where the device lacks fma(), whose emulation takes 16
+// times as long.
 std::string option_of_fma(const Context& context) {
   const auto abilities = context.device.device.getInfo<CL_DEVICE_SINGLE_FP_CONFIG>();
   return (abilities & CL_FP_FMA) != 0 ? "" : " -DNO_FMA";
@@ -62,9 +65,9 @@ struct Job {
   bool begun = false, done = false;
 };
 
-constexpr auto kPoll = std::chrono::milliseconds(20);  // between two questions whether to go on
-// The time between two calls of notice_exit() while a driver compiles in this process: it may
-// register an exit handler at any time.
+constexpr auto kPoll = std::chrono::milliseconds(20);  // between calls that ask whether to go on
+// The time between two calls of notice_exit() while a driver compiles in this process, since the
+// driver may register an exit handler at any time.
 constexpr auto kRegisterAgain = std::chrono::milliseconds(2);
 
 class Builder {
@@ -90,7 +93,7 @@ class Builder {
             false};
   }
 
-  // Whether the cache has it; then it is built.
+  // Loads the program from the cache. Returns whether it was there.
   bool load(Job& job, const CompileRequest& request) const {
     if (!cache_) return false;
     const auto binary = cache_->load(key_of(request));
@@ -101,8 +104,8 @@ class Builder {
     return true;
   }
 
-  // Compiles in one of the compilers' processes, or in this one where there is none. A job that is
-  // abandoned meanwhile is not cached: some compilers take as long again to make a binary.
+  // Compiles in a compiler process, or in this process if there is none. A job that was abandoned
+  // meanwhile is not cached, because some compilers take as long again to make a binary.
   void compile(Job& job, CompileRequest request, CompilerPool& compilers, const void* owner,
                const std::atomic<bool>& abandoned) {
     const bool pocl = context_.traits.vendor == Vendor::pocl;
@@ -119,7 +122,7 @@ class Builder {
       refuse(job, request.source, "(" + answer.text + ")");
     const bool made = !answer.binary.empty() && from_binary(job, answer.binary);
     check_room(job, request.source);
-    // A kernel of the user's is not tried in this process: it may do anything.
+    // Does not try a kernel of the user in this process, because it may do anything.
     if (answer.outcome == CompileAnswer::Outcome::built || job.instantiation.own)
       request.launches.clear();
     if (!made) build_here(job, request);
@@ -142,7 +145,7 @@ class Builder {
   std::string options_of(const Job& job) const {
     const auto& own = job.instantiation.own;
     if (!own) return flags_;
-    // A language that the user states is the only one.
+    // If the user states a language version, it is the only one.
     return (own->options.find("-cl-std") == own->options.npos ? language_ + " " : "") + "-w" +
            (own->options.empty() ? "" : " " + own->options);
   }
@@ -174,8 +177,8 @@ class Builder {
     throw Error(ErrorCode::device_failed, text, place);
   }
 
-  // PoCL ends the process when what it could not write to its folder is launched. Asked after it wrote: a disk may fill
-  // at any time.
+  // PoCL ends the process when it launches a kernel that it could not write to its folder. To be
+  // called after PoCL wrote, because a disk may fill at any time.
   void check_room(const Job& job, const std::string& source) const {
     if (context_.traits.vendor == Vendor::pocl && !full_pocl_cache().empty())
       refuse(job, source, "(what was compiled cannot be kept)");
@@ -201,8 +204,8 @@ class Builder {
     }
   }
 
-  // A binary that the driver refuses (another build of it under the same version text) is as good
-  // as none.
+  // Builds from a binary. One that the driver refuses (another build of it with the same version
+  // text) is treated as missing.
   bool from_binary(Job& job, const std::vector<unsigned char>& binary) const {
     try {
       job.program =
@@ -215,9 +218,9 @@ class Builder {
     }
   }
 
-  // PoCL 5.0 aborts the process when it is asked for a binary while another thread runs the same
-  // kernel, as elements that start together do, and 6.0 when the program has inline assembly. Their
-  // own caches save most of the time to build it again.
+  // Returns whether the driver may be asked for a binary. PoCL 5.0 aborts the process if another
+  // thread runs the same kernel meanwhile, as with elements that start together, and 6.0 if the
+  // program has inline assembly. Their own caches save most of the time to build again.
   bool has_binary(const Job& job) const {
     const int version = pocl_version(context_.device);
     const auto defines = [&](const char* name) {
@@ -232,7 +235,7 @@ class Builder {
       const auto binaries = job.program.getInfo<CL_PROGRAM_BINARIES>();
       if (!binaries.empty() && !binaries[0].empty()) cache_->store(key, binaries[0]);
     } catch (const cl::Error&) {
-      // Some drivers give no binaries; then there is nothing to keep.
+      // Some drivers give no binaries, so that nothing can be stored.
     }
   }
 
@@ -260,7 +263,7 @@ class Builder {
   std::atomic<unsigned> here_{0};
 };
 
-// Text that all kernels of a program share precedes the first of them, so none may undefine it.
+// Refuses macros that undefine names of the text which all kernels of a program share.
 void refuse_common_names(const KernelSpec& spec, const std::set<std::string>& macros) {
   static const std::set<std::string> common = [] {
     std::set<std::string> names;
@@ -272,7 +275,7 @@ void refuse_common_names(const KernelSpec& spec, const std::set<std::string>& ma
       throw std::logic_error(spec.source + " defines " + name + " of kernels/common");
 }
 
-// The defines and the prologue of a spec, the source, and #undefs.
+// Joins the defines and the prologue of a spec, the source, and #undefs.
 Instantiation instance(const KernelSpec& spec, const std::string& source) {
   std::string body;
   std::set<std::string> macros{"KERNEL_NAME"};
@@ -292,7 +295,7 @@ Instantiation instance(const KernelSpec& spec, const std::string& source) {
   return result;
 }
 
-// The source with `function` in place of each kernel's beginning.
+// Returns the source with `function` in place of each kernel's beginning.
 std::string with_function(const KernelSpec& spec, const std::string& function) {
   static const std::string kKernel = "\nKERNEL(";
   std::string source(kernel_source(spec.source));
@@ -301,19 +304,19 @@ std::string with_function(const KernelSpec& spec, const std::string& function) {
   return source;
 }
 
-// Returns whether a kernel may be one that calls a function (kernels/outline.cl).
+// Returns whether the kernel may become one that calls a function (kernels/outline.cl).
 bool can_be_outlined(const KernelSpec& spec) {
   return !spec.own && spec.shared == 0 && spec.local == std::array<size_t, 3>{1, 1, 1} &&
          std::none_of(spec.arguments.begin(), spec.arguments.end(),
                       [](const Argument& a) {
                         return a.kind == Argument::Kind::image || a.address_bytes != 0;
                       }) &&
-         // The functions of launches that are cut are others.
+         // Launches that are cut have other functions.
          std::none_of(spec.defines.begin(), spec.defines.end(),
                       [](const auto& define) { return define.first == "get_group_id(d)"; });
 }
 
-// The kernel that calls the function which outline.cl makes.
+// Returns the kernel that calls the function made by outline.cl.
 std::string outlined_kernel(const KernelSpec& spec) {
   std::string parameters, call;
   for (size_t i = 0; i < spec.arguments.size(); ++i) {
@@ -340,7 +343,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void KERNEL_NAME()" +
 )";
 }
 
-// A user's program, whose kernel gets a name that is unique by content.
+// Makes the instantiation of a user's program, whose kernel gets a name that is unique by content.
 Instantiation own_program(const KernelSpec& spec) {
   const OwnProgram& own = *spec.own;
   Instantiation result;
@@ -362,7 +365,7 @@ std::string program_source(const Instantiation& instantiation) {
 std::string compiler_options(const DeviceTraits& traits) {
   return language_option(traits) + " " + kOptions + (traits.fp16 ? " -DUSE_HALF" : "") +
          (traits.is_cpu ? " -DON_CPU" : "") +
-         // Otherwise the compiler takes sub-groups of 32, even where these spill.
+         // Otherwise the compiler would choose sub-groups of 32 even if these spill registers.
          (has_wide_registers(traits) && !traits.is_cpu ? " -DSUB_GROUP=16" : "");
 }
 
@@ -390,8 +393,9 @@ struct ProgramBuilder::State {
         compilers(options.compilers ? options.compilers : CompilerPool::of(context)),
         most_threads(threads_for(context, options)) {}
 
-  // In this process PoCL compiles one program at a time: others would only wait for its lock, also
-  // at exit. Two at a time are one too many for oclgrind, which has no such lock.
+  // Returns the number of threads. In this process PoCL compiles one program at a time, so more
+  // threads would only wait for its lock, also at exit. Oclgrind has no such lock and supports one
+  // thread only.
   unsigned threads_for(const Context& context, const BuildOptions& options) const {
     if (const unsigned most = compilers->most(); most > 0)
       return options.threads ? std::min(options.threads, most) : most;
@@ -401,8 +405,8 @@ struct ProgramBuilder::State {
                : available_processors();
   }
 
-  // The job of an instantiation, with a thread that will come to it where threads can be had. Under
-  // the mutex.
+  // Returns the job of an instantiation, and starts a thread for it if possible. Needs the mutex
+  // locked.
   std::shared_ptr<Job> job_of(const Instantiation& instantiation,
                               const std::shared_ptr<State>& self) {
     auto& job = jobs[instantiation.kernel_name];
@@ -415,7 +419,7 @@ struct ProgramBuilder::State {
     return job;
   }
 
-  // A thread's life: until there is nothing to do.
+  // Runs jobs on a thread until none is left.
   void work() {
     std::unique_lock lock(mutex);
     while (!queue.empty() && !is_leaving()) {
@@ -426,7 +430,7 @@ struct ProgramBuilder::State {
     --threads;
   }
 
-  // The caller has the mutex locked; this releases it meanwhile.
+  // Runs a job. The caller has locked the mutex, which is released meanwhile.
   void run(Job& job, std::unique_lock<std::mutex>& lock) {
     job.begun = true;
     lock.unlock();
@@ -452,7 +456,7 @@ struct ProgramBuilder::State {
     changed.notify_all();
   }
 
-  // One has to be compiled.
+  // Notes that a program has to be compiled.
   void note_missing() {
     {
       const std::lock_guard lock(mutex);
@@ -465,13 +469,13 @@ struct ProgramBuilder::State {
   const std::shared_ptr<CompilerPool> compilers;
   const unsigned most_threads;
   std::atomic<bool> abandoned{false};  // nobody wants results any more
-  std::mutex mutex;                    // guards what follows
+  std::mutex mutex;                    // guards the members below
   std::condition_variable changed;
   std::map<std::string, std::shared_ptr<Job>> jobs;  // by kernel name
   std::deque<std::shared_ptr<Job>> queue;
   unsigned threads = 0;
-  size_t done = 0;       // jobs
-  bool missing = false;  // one was not in the cache
+  size_t done = 0;       // number of finished jobs
+  bool missing = false;  // a program was not in the cache
 };
 
 ProgramBuilder::ProgramBuilder(const Context& context, const BuildOptions& options)
@@ -482,11 +486,12 @@ ProgramBuilder::~ProgramBuilder() {
   {
     const std::lock_guard lock(state_->mutex);
     state_->queue.clear();
-    // Programs go now, not when a thread ends: oclgrind counts their users without atomics.
+    // Releases programs now and not when a thread ends, because oclgrind counts their users without
+    // atomics.
     state_->jobs.clear();
   }
   state_->compilers->abandon(state_.get());
-  // A driver that compiles in this process must not be there when the process ends.
+  // Waits for a driver that compiles in this process, which must not go on while the process ends.
   for (std::unique_lock lock(state_->mutex); state_->builder.compiles_here() && !is_leaving();) {
     notice_exit();
     state_->changed.wait_for(lock, kRegisterAgain);
@@ -502,10 +507,10 @@ ProgramBuilder::Built ProgramBuilder::get(const Instantiation& instantiation,
                                           const std::function<bool()>& go_on) {
   std::unique_lock lock(state_->mutex);
   const std::shared_ptr<Job> job = state_->job_of(instantiation, state_);
-  if (!job->begun) state_->queue.push_front(job);  // its old place is passed over
+  if (!job->begun) state_->queue.push_front(job);  // its old entry in the queue is skipped
   while (!job->done) {
     if (state_->threads == 0 && !job->begun && !is_leaving()) {
-      state_->run(*job, lock);  // no thread could be had
+      state_->run(*job, lock);  // no thread could be started
       continue;
     }
     lock.unlock();
@@ -536,7 +541,8 @@ bool ProgramBuilder::has_to_compile(const std::function<bool()>& go_on) {
 
 namespace {
 
-// Those of `others` that differ in kind: drivers may make other code for wide ones.
+// Adds those of `others` that differ in kind, since drivers may compile another variant for wide
+// ones.
 void add_launches(std::vector<TrialLaunch>& launches, const std::vector<TrialLaunch>& others) {
   const auto kind = [](const TrialLaunch& launch) {
     return *std::max_element(launch.global.begin(), launch.global.end()) >= kWideLaunch;
@@ -565,7 +571,7 @@ Programs::Building::Building(const Context& context, std::span<const Instantiati
     const auto [known, is_new] = wanted_.try_emplace(instantiation.kernel_name, instantiation);
     if (!is_new) add_launches(known->second.launches, instantiation.launches);
   }
-  // The longest first: what takes longest is not to begin last.
+  // Builds the longest first, so that those that take longest do not begin last.
   for (const auto& [name, instantiation] : wanted_) order_.push_back(&instantiation);
   std::ranges::stable_sort(order_, std::greater<>(),
                            [](const Instantiation* one) { return one->text.size(); });

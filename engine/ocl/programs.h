@@ -15,64 +15,65 @@
 
 namespace clinfer::ocl {
 
-// The text of one instantiation: everything between two kernels of a program. Equal texts are one
+// The text of one instantiation, which becomes a part of a program. Equal texts are the same
 // kernel.
 struct Instantiation {
   std::string kernel_name;  // unique by content
   std::string text;
-  // How it will be launched, for drivers that compile for that: one of each kind.
+  // The launches that the kernel will get, one of each kind, for drivers that compile for them.
   std::vector<TrialLaunch> launches{};
-  // Of a user's kernel, whose text is a whole program: the compiler's options, and where it is
-  // described. Null otherwise.
+  // The compiler's options of a user's kernel, and where it is described; its text is a whole
+  // program. Null for other kernels.
   std::shared_ptr<const OwnProgram> own{};
 };
 Instantiation instantiate(const KernelSpec& spec);
-// A kernel as a function of a persistent kernel (kernels/persistent.cl). `caller` follows it, calls
-// it and may use the source's macros.
+// Makes a kernel a function of a persistent kernel (kernels/persistent.cl). `caller` follows it,
+// calls it and may use the source's macros.
 Instantiation instantiate_function(const KernelSpec& spec, const std::string& caller);
-// A whole program of one instantiation, and the compiler's options for all that are not a user's.
+// Return the program that consists of one instantiation, and the compiler's options for all kernels
+// that are not a user's.
 std::string program_source(const Instantiation& instantiation);
 std::string compiler_options(const DeviceTraits& traits);
 
 struct BuildOptions {
-  const ProgramCache* cache = nullptr;        // nullptr: none
-  unsigned threads = 0;                       // 0: all cores
-  std::string sources_dumps_dir;              // "": none
-  Progress progress;                          // may cancel
-  const class Programs* known = nullptr;      // kernels that it has are taken from it
-  std::shared_ptr<CompilerPool> compilers{};  // unless stated, that of the device
-  std::string own_dumps_dir{};  // where programs of users' kernels go besides; "": nowhere
+  const ProgramCache* cache = nullptr;        // may be nullptr
+  unsigned threads = 0;                       // 0: one for each core
+  std::string sources_dumps_dir;              // "": no dumps
+  Progress progress;                          // may cancel by returning false
+  const class Programs* known = nullptr;      // programs from which kernels are taken that it has
+  std::shared_ptr<CompilerPool> compilers{};  // the device's pool, if null
+  std::string own_dumps_dir{};  // second folder for programs of users' kernels; "": none
 };
 
 struct BuildCounts {
   size_t cached = 0, built = 0;
 };
 
-// Compiles by processes (CompilerPool), each of which has a thread here that waits for it. Where
-// there are none, a thread compiles in this process, which cannot be interrupted: what it works on
-// when its result is no longer wanted, it finishes without us, and only the end of the process
-// waits for it. Thread-safe.
+// Compiles by processes (CompilerPool), each of which has a thread here that waits for it. Without
+// processes, a thread compiles in this process, which cannot be interrupted: it finishes its work
+// even if nobody wants the result any more, and only the end of the process waits for it.
+// Thread-safe.
 class ProgramBuilder {
  public:
-  // `options` without progress. The context stays alive for as long as something is being compiled.
+  // `options`: progress is ignored. The context stays alive while something is compiled.
   ProgramBuilder(const Context& context, const BuildOptions& options);
-  ~ProgramBuilder();  // waits for nothing but what a driver compiles in this process
+  ~ProgramBuilder();  // waits only for a driver that compiles in this process
   ProgramBuilder(const ProgramBuilder&) = delete;
   ProgramBuilder& operator=(const ProgramBuilder&) = delete;
 
-  // To be compiled when a thread is free, in the order of the calls; once, however often wanted.
+  // Queues an instantiation for compiling, in the order of the calls, and only once.
   void want(const Instantiation& instantiation);
 
   struct Built {
     cl::Program program;
-    bool cached = false;  // came from disk
+    bool cached = false;  // true if it came from disk
   };
-  // Waits for it, ahead of what is wanted and was not begun. `go_on` is asked every few
+  // Waits for a program, and moves it ahead of others that were not begun. Asks `go_on` every few
   // milliseconds. Throws Error{device_failed} with the compiler's log (file and line are those of
-  // the .cl sources) or by what it crashed, Error{cancelled}.
+  // the .cl sources) or the reason of its crash, and Error{cancelled}.
   Built get(const Instantiation& instantiation, const std::function<bool()>& go_on);
-  // Waits until one of those that are wanted has to be compiled (true), or all came from the cache.
-  // True also where no thread could be started. Throws Error{cancelled}.
+  // Waits until it is known whether a wanted program has to be compiled. Returns false if all came
+  // from the cache; true also if no thread could be started. Throws Error{cancelled}.
   bool has_to_compile(const std::function<bool()>& go_on);
 
  private:
@@ -83,21 +84,21 @@ class ProgramBuilder {
 // Programs by kernel name. Immutable after build; shareable between threads.
 class Programs {
  public:
-  // Builds each distinct one once. Throws Error{device_failed} with the compiler's log (file and
-  // line are those of the .cl sources), Error{cancelled}.
+  // Builds each distinct instantiation once. Throws Error{device_failed} with the compiler's log
+  // (file and line are those of the .cl sources), and Error{cancelled}.
   static std::shared_ptr<const Programs> build(const Context& context,
                                                std::span<const Instantiation> instantiations,
                                                const BuildOptions& options) {
     return Building(context, instantiations, options).finish();
   }
-  // As build(), in steps. The constructor begins; both functions throw as build() does.
+  // Does what build() does, in steps. The constructor begins; both functions throw as build() does.
   class Building {
    public:
     Building(const Context& context, std::span<const Instantiation> instantiations,
              const BuildOptions& options);
-    // As ProgramBuilder::has_to_compile().
+    // See ProgramBuilder::has_to_compile().
     bool has_to_compile();
-    std::shared_ptr<const Programs> finish();  // once
+    std::shared_ptr<const Programs> finish();  // to be called once
 
    private:
     bool go_on() const;
@@ -108,9 +109,9 @@ class Programs {
     std::vector<const Instantiation*> order_;
     ProgramBuilder builder_;
   };
-  // A new kernel object: arguments belong to its holder.
+  // Makes a new kernel object, whose arguments belong to its holder.
   cl::Kernel kernel(const std::string& kernel_name) const;
-  // The binary that the driver gives of its program; PTX on NVIDIA. Throws cl::Error.
+  // Returns the driver's binary of the kernel's program; PTX on NVIDIA. Throws cl::Error.
   std::string binary(const std::string& kernel_name) const;
   BuildCounts counts() const { return counts_; }
 

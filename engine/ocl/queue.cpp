@@ -1,4 +1,4 @@
-// Command queues.
+// Makes command queues.
 #include "engine/ocl/queue.h"
 
 #include <map>
@@ -12,7 +12,7 @@ bool contains_word(const std::string& list, const std::string& word) {
   return (" " + list + " ").find(" " + word + " ") != std::string::npos;
 }
 
-// High, medium and low are the bits 1, 2 and 4 of both extensions.
+// Returns the bit of a hint. Both extensions use 1, 2 and 4 for high, medium and low.
 cl_queue_properties bit_of(QueueHint hint) {
   return hint == QueueHint::high     ? CL_QUEUE_PRIORITY_HIGH_KHR
          : hint == QueueHint::medium ? CL_QUEUE_PRIORITY_MED_KHR
@@ -48,7 +48,8 @@ std::vector<cl_queue_properties> queue_properties(const QueueHints& hints, bool 
 
 cl::CommandQueue create_queue(const Context& context, const cl::Device& device,
                               const QueueHints& hints, bool profiling) {
-  // Drivers of OpenCL 1.2 lack the call that takes hints; those that have hints have the call.
+  // Avoids the call that takes hints where none is set: drivers of OpenCL 1.2 lack it, unless they
+  // support hints.
   if (hints.priority == QueueHint::automatic && hints.throttle == QueueHint::automatic)
     return cl::CommandQueue(context.context, device, profiling ? CL_QUEUE_PROFILING_ENABLE : 0);
   cl_int code = CL_SUCCESS;

@@ -1,4 +1,4 @@
-// Command queues: hints to the driver, and the one queue that exclusive models share.
+// Command queues: their hints to the driver, and the one queue that exclusive models share.
 #pragma once
 
 #include <memory>
@@ -9,26 +9,26 @@
 
 namespace clinfer::ocl {
 
-// The hints with which a queue was made. Hints that the device lacks are not applied.
+// The hints with which a queue was made. Hints that the device does not support are left out.
 struct QueueHints {
   QueueHint priority = QueueHint::automatic, throttle = QueueHint::automatic;
 };
 
-// The hints of `wanted` that the extensions of the device allow; appends one warning for each
-// other.
+// Returns those hints of `wanted` that the device's extensions support, and appends a warning for
+// each other one.
 QueueHints applicable_hints(const QueueHints& wanted, const std::string& device_name,
                             const std::string& extensions, std::vector<std::string>& warnings);
 
-// Properties for clCreateCommandQueueWithProperties, ended by 0.
+// Returns properties for clCreateCommandQueueWithProperties, ended by 0.
 std::vector<cl_queue_properties> queue_properties(const QueueHints& hints, bool profiling);
 
-// An in-order queue on the context's device or a part of it. Throws cl::Error.
+// Makes an in-order queue on the context's device or a part of it. Throws cl::Error.
 cl::CommandQueue create_queue(const Context& context, const cl::Device& device,
                               const QueueHints& hints, bool profiling);
 
-// Exclusive models of a device (and of one VA display, if they are for one) run one after the
-// other: they share this context and its one queue, which lives as long as one of them. The first
-// one's hints are the queue's.
+// A context and its one queue, which exclusive models of a device (and of one VA display, if they
+// have one) share, so that they run one after the other. It lives as long as one of them. The first
+// model determines the hints.
 struct ExclusiveQueue {
   std::shared_ptr<const Context> context;
   cl::CommandQueue queue;

@@ -1,4 +1,4 @@
-// Surfaces of a VA-API display as OpenCL images.
+// Shares surfaces of a VA-API display as OpenCL images.
 #include "engine/ocl/va_sharing.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace clinfer::ocl {
 
 namespace {
 
-// Names and numbers from the extension's specification.
+// Names and numbers of the extension's specification.
 constexpr const char* kExtension = "cl_intel_va_api_media_sharing";
 constexpr cl_uint kDisplaySource = 0x4094;                 // CL_VA_API_DISPLAY_INTEL
 constexpr cl_uint kPreferredDevices = 0x4095;              // CL_PREFERRED_DEVICES_FOR_VA_API_INTEL
@@ -17,7 +17,8 @@ constexpr cl_context_properties kContextDisplay = 0x4097;  // CL_CONTEXT_VA_API_
 using GetDevices = cl_int(CL_API_CALL*)(cl_platform_id, cl_uint, void*, cl_uint, cl_uint,
                                         cl_device_id*, cl_uint*);
 
-// The devices that the display's surfaces can be shared with, preferred ones first; else why none.
+// Returns the devices with which the display's surfaces can be shared, preferred ones first, or
+// sets `problem` if there are none.
 std::vector<const Device*> devices_of(const VaDisplay& display, std::string& problem) {
   std::vector<const Device*> found;
   std::vector<cl_platform_id> asked;
@@ -52,8 +53,8 @@ std::string describe(const Device& device) {
   return device.info.name + " (" + device.info.id + ")";
 }
 
-// The context of a device, for as long as somebody has it: models share it, so that each takes what
-// another one's requests leave in memory of the device.
+// Returns the context of a device, which all models share while one of them lives, so that each can
+// use what another model's requests leave in the device's memory.
 std::shared_ptr<const Context> default_context(const Device& device) {
   struct Contexts {
     std::mutex mutex;
@@ -139,7 +140,7 @@ DisplayMatch match_display(const std::string& device, const VaDisplay& display) 
 
 std::shared_ptr<const VaSharing> sharing_of(const cl::Platform& platform,
                                             const cl::Context& context) {
-  // PoCL 3.1 crashes when it is asked for the properties of a context that has none.
+  // Avoids a crash of PoCL 3.1, when it is asked for properties of a context that has none.
   size_t bytes = 0;
   if (clGetContextInfo(context(), CL_CONTEXT_PROPERTIES, 0, nullptr, &bytes) != CL_SUCCESS ||
       bytes == 0)

@@ -1,6 +1,6 @@
-// Surfaces of a VA-API display as OpenCL images, without a copy: cl_intel_va_api_media_sharing.
-// The extension's few constants and prototypes are stated here, so that the engine needs no VA
-// headers: a VADisplay is a void*, a VASurfaceID an unsigned int.
+// Shares surfaces of a VA-API display as OpenCL images, without a copy, by
+// cl_intel_va_api_media_sharing. The extension's few constants and prototypes are declared here, so
+// that the engine needs no VA headers: a VADisplay is a void*, a VASurfaceID an unsigned int.
 #pragma once
 
 #include <CL/opencl.hpp>
@@ -15,8 +15,8 @@
 
 namespace clinfer::ocl {
 
-// Holds both planes of an NV12 surface as images of one context: of a VA surface, or the
-// application's own. Thread-safe.
+// Both planes of an NV12 surface as images of one context: a VA surface, or images of the
+// application. Thread-safe.
 class Surface final : public ImportedSurface {
  public:
   Surface(cl::Context context, unsigned id) : context_(std::move(context)), id_(id) {}
@@ -28,7 +28,7 @@ class Surface final : public ImportedSurface {
   const cl::Context& context() const { return context_; }
   const cl::Image2D& plane(size_t index) const { return planes_[index]; }
   bool of_application() const { return of_application_; }
-  // A use of images of the application, which need not be acquired.
+  // Uses images of the application, which need not be acquired.
   void with_own(const cl::CommandQueue& queue, const AcquireRelease::Use& use) {
     uses_.with_acquired({}, queue, {}, use);
   }
@@ -38,19 +38,19 @@ class Surface final : public ImportedSurface {
  private:
   friend class VaSharing;
   cl::Context context_;
-  unsigned id_;  // drivers keep a pointer to it: it lives as long as the images
+  unsigned id_;  // drivers keep a pointer to it, so it must live as long as the images
   bool of_application_ = false;
   std::array<cl::Image2D, 2> planes_;
   AcquireRelease uses_;
 };
 
-// The extension on one platform. Thread-safe.
+// The extension's functions on one platform. Thread-safe.
 class VaSharing {
  public:
-  // Throws Error{unsupported} when the platform lacks a function.
+  // Throws Error{unsupported} if the platform lacks a function.
   explicit VaSharing(const cl::Platform& platform);
 
-  // Throws Error{device_failed} that says which plane could not be made.
+  // Throws Error{device_failed}, which tells which plane could not be made.
   std::shared_ptr<Surface> import(const cl::Context& context, unsigned id) const;
 
   void with_acquired(const cl::CommandQueue& queue, Surface& surface,
@@ -62,23 +62,25 @@ class VaSharing {
   AcquireReleaseFunctions functions_;
 };
 
-// The device for a model, and the VA display that it is to share surfaces with.
+// The device for a model, and the VA display whose surfaces it shares.
 struct DisplayMatch {
   const Device* device = nullptr;
   void* display = nullptr;  // null: none
   std::string problem;      // why there is none although one was wanted
 };
 
-// The device that `device` names and that surfaces of `display` belong to; plain "GPU" is the
-// display's own device. Throws Error{no_device} when `device` names another one than the display's.
+// Returns the device that `device` names and to which surfaces of `display` belong; plain "GPU" is
+// the display's own device. Throws Error{no_device} if `device` names another device than the
+// display's.
 DisplayMatch match_display(const std::string& device, const VaDisplay& display);
 
-// The sharing that a context was made for; null: none, or not by an extension that is known.
+// Returns the sharing for which a context was made; null if there is none, or by an unknown
+// extension.
 std::shared_ptr<const VaSharing> sharing_of(const cl::Platform& platform,
                                             const cl::Context& context);
 
-// A context on the match's display; where that fails (Context::sharing_problem), or there is none, the one
-// that all such models of the device share.
+// Makes a context on the match's display. If that fails (Context::sharing_problem) or there is no
+// display, returns the context that all such models of the device share.
 std::shared_ptr<const Context> create_context(const DisplayMatch& match);
 
 }  // namespace clinfer::ocl

@@ -1,7 +1,7 @@
-// The types of CUDA's driver interface that this project uses: those of the functions that engine/cuda
-// calls (functions.h), and those that GStreamer's headers about memory of CUDA name. The vendor's header,
-// which is in no package of the distributions' main archives, is not needed. The values and layouts are
-// those of the driver's binary interface.
+// Declares the types of CUDA's driver interface that this project uses: those of the functions that
+// engine/cuda calls (functions.h), and those that GStreamer's headers about CUDA memory name. The
+// vendor's header is in no package of the distributions' main archives, so the project does without
+// it. The values and layouts are those of the driver's binary interface.
 #pragma once
 
 #include <stddef.h>
@@ -60,7 +60,7 @@ typedef struct CUDA_MEMCPY2D_st {
   size_t Height;
 } CUDA_MEMCPY2D;
 
-// Named by GStreamer's headers only.
+// Only GStreamer's headers name these.
 typedef int CUlimit;
 typedef int CUdevice_attribute;
 typedef int CUmemAllocationHandleType;
@@ -88,7 +88,7 @@ typedef struct CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st CUDA_EXTERNAL_SEMAPHORE_HA
 typedef struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS;
 typedef struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS;
 
-// Memory that can be exported.
+// These describe memory that can be exported.
 enum { CU_MEM_ALLOCATION_TYPE_PINNED = 1, CU_MEM_LOCATION_TYPE_DEVICE = 1 };
 enum { CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR = 1, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED = 1 };
 enum { CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3 };
@@ -113,7 +113,7 @@ typedef struct CUmemAccessDesc_st {
   int flags;
 } CUmemAccessDesc;
 
-// Kernels and graphs.
+// These belong to kernels, streams, events and graphs.
 enum { CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8 };
 enum { CU_STREAM_NON_BLOCKING = 1, CU_EVENT_DISABLE_TIMING = 2, CU_MEMHOSTALLOC_PORTABLE = 1 };
 typedef int CUfunction_attribute;

@@ -1,2 +1,2 @@
-// GStreamer's headers about memory of CUDA include this name; cuda.h beside it has the types.
+// GStreamer's headers about CUDA memory include this name; the types are in cuda.h beside it.
 #pragma once

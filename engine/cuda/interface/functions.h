@@ -1,4 +1,5 @@
-// The functions of CUDA's driver interface that engine/cuda calls, by the names that the library exports.
+// Lists the functions of CUDA's driver interface that engine/cuda calls, by the names that the
+// library exports.
 #pragma once
 
 #include "engine/cuda/interface/cuda.h"

@@ -1,4 +1,4 @@
-// Rounds of inferences in turn.
+// Compares two models in rounds of alternating turns.
 #include "engine/measure/ab_comparison.h"
 
 #include <algorithm>
@@ -12,7 +12,8 @@ namespace clinfer {
 namespace {
 
 constexpr size_t kLeastRounds = 3, kMostRounds = 200;
-constexpr double kTurnMs = 5, kMostCycles = 8;  // so that how a turn begins and ends counts little
+// A turn is long enough for its beginning and end to matter little.
+constexpr double kTurnMs = 5, kMostCycles = 8;
 constexpr double kAlike = 0.98;
 
 ABComparison summarise(std::vector<double> (&ms)[2], std::vector<double>& gains) {
@@ -25,7 +26,7 @@ ABComparison summarise(std::vector<double> (&ms)[2], std::vector<double>& gains)
 
 struct Stopped {};
 
-// One inference. Throws Stopped between two of its layers.
+// Computes one inference layer by layer. Throws Stopped between two layers.
 double milliseconds_of_layers(InferRequest& request, const std::function<bool()>& go_on) {
   const auto start = Clock::now();
   if (auto* of_device = dynamic_cast<DeviceRequest*>(&request)) {
@@ -83,7 +84,7 @@ ABComparison compare_alternately(Requests& first, Requests& second, double secon
       gains.push_back(sums[0] / sums[1]);
     }
   } catch (Stopped) {
-    // The rounds measured so far count.
+    // Keeps the rounds measured so far.
   }
   return summarise(ms, gains);
 }

@@ -1,4 +1,4 @@
-// The bench on which kernels are measured.
+// The network on which kernels are measured.
 #pragma once
 
 #include <memory>
@@ -8,11 +8,11 @@
 
 namespace clinfer {
 
-// A built network whose steps each have launches of their own. It holds its share of the device if
-// any of its kernels will be parts of persistent kernels.
+// A built network whose steps each have their own launches. It holds its share of the device if any
+// of its kernels will be parts of persistent kernels.
 struct Bench {
   std::shared_ptr<const DeviceNetwork> network;
-  std::vector<bool> parts;  // by step: its kernels will be parts of persistent kernels
+  std::vector<bool> parts;  // by step: true if its kernels will be parts of persistent kernels
 };
 
 }  // namespace clinfer

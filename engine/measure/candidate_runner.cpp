@@ -1,4 +1,4 @@
-// Candidates for one operation: building, binding, checking, timing.
+// Builds, binds, checks and times candidates for one operation.
 #include "engine/measure/candidate_runner.h"
 
 #include <algorithm>
@@ -16,19 +16,20 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Nanoseconds. If the device's clock is coarser, the host's is better.
+// The coarsest tick of the device's clock in nanoseconds with which it is used; otherwise the
+// host's clock is better.
 constexpr size_t kCoarsestTick = 10000;
 constexpr std::byte kPoison{0xff};  // NaN in f32 and f16
-// Largest difference to the network's own kernel, relative to the largest value: sums in another
-// order.
+// The largest allowed difference to the network's own kernel, relative to the largest value.
+// Candidates add up in another order.
 constexpr double kToleranceF32 = 2e-4, kToleranceF16 = 1e-2;
-// Share of elements that may come to lie on the other side of a step.
+// The share of elements that may differ by a step of a function that jumps.
 constexpr double kFlips = 0.01;
 
 constexpr unsigned kInARow = 8;     // executions of a part of a persistent kernel
 constexpr size_t kAlignment = 256;  // of packed constants in one buffer
 
-// One after the other, in a persistent kernel of their own. Throws Error{unsupported}.
+// Makes a persistent kernel that executes the candidate several times. Throws Error{unsupported}.
 ocl::PersistentKernel make_in_a_row(
     const KernelPlan& plan, const PersistentPart& part,
     const std::function<ocl::ArgumentPlace(const Argument& argument)>& place) {
@@ -50,7 +51,8 @@ ocl::PersistentKernel make_in_a_row(
   return kernel;
 }
 
-// A function that jumps makes a whole step of the last bit before it.
+// Returns whether the tail has a function that jumps, so that a difference in the last bit can
+// become a whole step.
 bool jumps(const OpDesc& desc) {
   return std::any_of(desc.tail.begin(), desc.tail.end(), [](const PostOp& op) {
     for (const char* part : {"round", "floor", "ceil", "sign", "mod", "equal", "less", "greater"})
@@ -59,7 +61,7 @@ bool jumps(const OpDesc& desc) {
   });
 }
 
-// An f32 or f16 as a double.
+// Reads an element, f32 or f16, as a double.
 double value_at(ElementType type, const std::vector<std::byte>& bytes, size_t at) {
   float f32;
   uint16_t f16;
@@ -67,7 +69,7 @@ double value_at(ElementType type, const std::vector<std::byte>& bytes, size_t at
   return std::memcpy(&f16, &bytes[at], sizeof f16), half_to_float(f16);
 }
 
-// `size` bytes, with kPoison where elements of the tensor lie.
+// Returns `size` bytes with kPoison where elements of the tensor lie.
 std::vector<std::byte> mask_of(const TensorDesc& desc, size_t size) {
   Tensor poison = Tensor::allocate(desc.type, desc.shape);
   std::fill_n(static_cast<std::byte*>(poison.raw_mutable()), poison.bytes(), kPoison);
@@ -88,7 +90,7 @@ std::vector<ocl::Instantiation> instantiate(const KernelPlan& plan, const Persis
     const auto anywhere = [](const Argument&) { return ocl::ArgumentPlace{}; };
     programs.push_back(make_in_a_row(plan, *part, anywhere).program);
   } catch (const Error&) {
-    // It has none; making it ready gives the reason.
+    // Leaves it without programs; making it ready reports the reason.
   }
   return programs;
 }
@@ -149,7 +151,7 @@ CandidateRunner::~CandidateRunner() {
   try {
     restore();
   } catch (const cl::Error&) {
-    // The device failed; what follows on it will say so.
+    // The device failed; the next use of it reports that.
   }
 }
 
@@ -208,8 +210,8 @@ void CandidateRunner::make_launches(Ready& ready, const std::vector<cl::Buffer>&
   }
 }
 
-// A persistent kernel knows three buffers: one for what the candidate brings along, two that the
-// operation's tensors lie in.
+// Packs the candidate's own memory into one buffer, because a persistent kernel takes three: that
+// one, and two in which the operation's tensors lie.
 void CandidateRunner::make_part(Ready& ready, const std::vector<cl::Buffer>& packed) {
   std::vector<size_t> offsets;
   size_t end = 0;
@@ -257,7 +259,7 @@ void CandidateRunner::want(std::span<const KernelPlan> plans) {
 }
 
 void CandidateRunner::expect(std::span<const KernelPlan> plans) {
-  // On a CPU the compilers would take the cores that are measured.
+  // On a CPU, compilers would take the cores that are measured.
   if (!context_.traits.is_cpu) want(plans);
 }
 
@@ -265,7 +267,7 @@ std::vector<std::string> CandidateRunner::prepare(std::span<const KernelPlan> pl
                                                   const std::function<bool()>& has_time) {
   std::vector<std::string> reasons(plans.size());
   std::vector<std::unique_ptr<Ready>> made(plans.size());
-  // On a CPU, what is built after the time is over would disturb the measuring.
+  // On a CPU, compiling after the time is over would disturb the measuring.
   if (!has_time || !context_.traits.is_cpu) want(plans);
   std::mutex mutex;
   size_t begun = 0;
@@ -315,7 +317,7 @@ std::string CandidateRunner::compare(const Reference& reference) const {
   int64_t wrong = 0;
   for (size_t at = 0; at < after_.size(); at += size) {
     if (std::memcmp(&after_[at], &reference.bytes[at], size) == 0) continue;
-    // Between the outputs lie other tensors.
+    // Other tensors lie between the output's elements.
     if (reference.mask[at] != kPoison) return "it writes outside its outputs";
     if (type != ElementType::f32 && type != ElementType::f16) {
       ++wrong;

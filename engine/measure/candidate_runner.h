@@ -1,4 +1,4 @@
-// Runs one operation by other kernels than the one in use, on the same buffers: the tuner's hands.
+// Runs an operation by other kernels than the one in use, on the same buffers, for the tuner.
 #pragma once
 
 #include <functional>
@@ -12,28 +12,29 @@
 
 namespace clinfer {
 
-// Kernels that will be part of a persistent kernel are measured as that: several times in a row in
-// one of their own.
+// Settings to measure kernels that will be part of a persistent kernel: they run several times in a
+// row, in a persistent kernel of their own.
 struct PersistentPart {
   const DeviceTraits& traits;
   unsigned groups;  // work-groups that stay on the device
 };
 
-// The programs of a candidate.
+// Returns the programs that a candidate needs.
 std::vector<ocl::Instantiation> instantiate(const KernelPlan& plan, const PersistentPart* part);
 
 class CandidateRunner final : public KernelRunner {
  public:
-  // Tells where the operation's inputs, outputs and images lie.
+  // Returns where an input, an output or an image of the operation lies.
   using Find = std::function<BoundBuffer(const Argument&)>;
 
-  // The kernel in use has just run: its outputs are the reference. `go_on` returning false makes
-  // prepare() end early. `part`: candidates are parts of a persistent kernel; nullptr: launches.
-  // Arguments passed by reference must outlive the runner.
+  // Takes the operation's present outputs, which the kernel in use has just computed, as the
+  // reference. If `go_on` returns false, prepare() ends early. `part`: candidates are parts of a
+  // persistent kernel; nullptr: they are launches. Arguments passed by reference must outlive the
+  // runner.
   CandidateRunner(const ocl::Context& context, const OpDesc& desc, Find find,
                   const PersistentPart* part, ocl::ProgramBuilder& programs, unsigned threads,
                   const std::function<bool()>& go_on);
-  // Puts the outputs back to what they were.
+  // Restores the outputs.
   ~CandidateRunner() override;
 
   void expect(std::span<const KernelPlan> plans) override;
@@ -45,7 +46,7 @@ class CandidateRunner final : public KernelRunner {
  private:
   struct Ready {
     KernelPlan plan;
-    std::vector<cl::Kernel> kernels;  // one a launch, or the persistent one
+    std::vector<cl::Kernel> kernels;  // one for each launch, or the persistent kernel
     cl::Buffer workspace;
     // State of a persistent kernel: work-items of a work-group, words of the list for one
     // execution, and the value of the arrival counter after all executions so far.
@@ -53,16 +54,17 @@ class CandidateRunner final : public KernelRunner {
     cl_uint barriers_passed = 0;
     cl::Buffer list, counters;
   };
-  // An output as the kernel in use wrote it, with whatever lies between its elements. Copies stay
-  // on the device: networks have outputs of many megabytes, and each candidate is verified.
+  // An output as the kernel in use wrote it, including the bytes between its elements. Copies stay
+  // on the device, because outputs may have many megabytes and each candidate is verified.
   struct Reference {
     TensorDesc desc;
     cl::Buffer buffer;
-    size_t begin = 0;  // bytes in the buffer
+    size_t begin = 0;  // offset in the buffer, in bytes
     std::vector<std::byte> bytes;
-    std::vector<std::byte> mask;  // of these bytes: kPoison where elements of the output lie
-    cl::Buffer right, poisoned;   // the bytes as they were, and with poison for an output
-    double largest = 0;           // magnitude of a finite element
+    std::vector<std::byte> mask;  // kPoison at those bytes that belong to elements of the output
+    // The original bytes, and the same bytes with poison in the output's elements.
+    cl::Buffer right, poisoned;
+    double largest = 0;  // largest magnitude of a finite element
   };
 
   void want(std::span<const KernelPlan> plans);
@@ -82,12 +84,13 @@ class CandidateRunner final : public KernelRunner {
   const unsigned threads_;
   const std::function<bool()>& go_on_;
   cl::CommandQueue queue_;
-  bool events_ = false;                        // the device's clock is fine enough
-  std::vector<std::unique_ptr<Ready>> ready_;  // null: failed
+  bool events_ = false;                        // true if the device's clock is fine enough
+  std::vector<std::unique_ptr<Ready>> ready_;  // null for a candidate that failed
   std::vector<Reference> references_;
-  std::vector<std::byte> after_;  // what a candidate wrote
+  std::vector<std::byte> after_;  // bytes that a candidate wrote
   std::mutex mutex_;
-  std::map<uint64_t, std::pair<size_t, cl::Buffer>> packed_;  // by content: many points pack alike
+  // Keyed by content, because many points pack in the same way.
+  std::map<uint64_t, std::pair<size_t, cl::Buffer>> packed_;
 };
 
 }  // namespace clinfer

@@ -1,4 +1,4 @@
-// Tensors of noise.
+// Fills tensors with noise.
 #include "engine/measure/noise.h"
 
 namespace clinfer {

@@ -1,5 +1,5 @@
-// Made-up values for measurements: cheap, the same in every run, and not constant (constant inputs
-// make some kernels faster than they are).
+// Values for measurements: cheap, the same in every run, and not constant, because constant inputs
+// make some kernels faster.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace clinfer {
 
 class Noise {
  public:
-  unsigned next() {  // 0..255
+  unsigned next() {  // returns 0..255
     state_ = state_ * 1664525u + 1013904223u;
     return state_ >> 24;
   }
@@ -19,13 +19,14 @@ class Noise {
   uint32_t state_ = 1;
 };
 
-// Values between 0 and 1 for floats, 1 for integers.
+// Returns values between 0 and 1 for floats, and 1 for integers.
 Tensor noise_tensor(ElementType type, const Shape& shape);
 
-// Values as of an 8-bit picture for image inputs (rank 4 and 5), noise_tensor() for others.
+// Returns values like those of an 8-bit picture for image inputs (rank 4 and 5), noise_tensor() for
+// others.
 Tensor synthetic_tensor(const Port& port);
 
-// Sets all inputs of an idle request of a model that has these.
+// Sets all inputs of an idle request; `inputs` are those of its model.
 void set_noise(InferRequest& request, const std::vector<Port>& inputs);
 
 }  // namespace clinfer

@@ -1,4 +1,4 @@
-// Streams, requests and batch of a model as records of a tuning file.
+// Stores the best streams, requests and batch of a model as records of a tuning file.
 #include "engine/measure/pipeline.h"
 
 #include "engine/graph/graph.h"
@@ -12,9 +12,9 @@ namespace {
 
 constexpr const char* kFamily = "pipeline";
 constexpr int kVersion = 1;
-constexpr unsigned kMost = 1024;  // streams, requests, images: more is no honest record
+constexpr unsigned kMost = 1024;  // limit for streams, requests and images in a record
 
-// "Pipeline model=NAME/HASH f32 batch=8". The hash is of what the graph computes, not of its
+// Returns "Pipeline model=NAME/HASH f32 batch=8". The hash covers what the graph computes, but no
 // weights.
 std::string pipeline_key(const Model& model, const Config& config, const DeviceInfo& device,
                          unsigned batch) {

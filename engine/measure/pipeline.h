@@ -14,14 +14,14 @@ struct PipelineChoice {
   double images_per_second = 0;
 };
 
-// Reads the settings for this model at this batch, or at the best of all batches (0), from the
-// tuning file of `config`. Gives nothing where the file has none or the mode does not read it.
-// Throws as compile() does for unusable files.
+// Reads the settings for this model at this batch (0: at the best of all batches) from the tuning
+// file of `config`. Returns nothing if the file has none or the mode does not read it. Throws as
+// compile() does for unusable files.
 std::optional<PipelineChoice> find_pipeline(const Model& model, const Config& config,
                                             const DeviceInfo& device, unsigned batch);
 
-// Writes the settings to the tuning file: for their batch, and as the best of all if `best`. Throws
-// Error{io}.
+// Writes the settings to the tuning file: for their batch, and as the best of all batches if
+// `best`. Throws Error{io}.
 void store_pipeline(const Model& model, const Config& config, const DeviceInfo& device,
                     const PipelineChoice& choice, bool best);
 

@@ -1,4 +1,4 @@
-// Measuring the throughput of several numbers of streams.
+// Measures the throughput for several numbers of streams.
 #include "engine/measure/stream_count.h"
 
 #include <algorithm>
@@ -13,16 +13,17 @@ namespace clinfer {
 
 namespace {
 
-// These numbers of streams are tried, in turns, each for kTrialSeconds; more are taken only if the throughput
-// grows by this factor. The best of a number's trials counts: other work on the machine makes some of them
-// slow. Where one round takes longer than kLongestRound, it is the only one.
+// The numbers of streams that are tried, in turns, each for kTrialSeconds. A larger number is taken
+// only if it raises the throughput by kWorthMoreStreams. The best trial of a number counts, because
+// other work on the machine makes some of them slow. If one round takes longer than kLongestRound,
+// it is the only one.
 constexpr unsigned kTriedStreams[] = {1, 2, 4};
 constexpr double kTrialSeconds = 0.06;
 constexpr int kTrials = 4;
 constexpr double kLongestRound = 0.4;
 constexpr double kWorthMoreStreams = 1.03;
 
-// Key of the best number of streams: the device and the launches of one inference.
+// Returns the key of the best number of streams: the device and the launches of one inference.
 std::string stream_key(const DeviceNetwork& network) {
   std::string launches;
   for (size_t s = 0; s < network.whole.plan.steps.size(); ++s) {
@@ -39,14 +40,14 @@ std::string stream_key(const DeviceNetwork& network) {
          std::to_string(info.compute_units) + "\n" + hex(fnv1a(launches));
 }
 
-// Inferences a second with two requests a stream, as an application that keeps them all in flight.
+// Returns inferences per second with two requests for each stream, all kept in flight.
 double measure_throughput(const std::shared_ptr<const DeviceNetwork>& network) {
   std::vector<std::unique_ptr<DeviceRequest>> requests;
   for (unsigned i = 0; i < 2 * network->stream_count(); ++i)
     requests.push_back(
         std::make_unique<DeviceRequest>(network, network->stream(i % network->stream_count())));
   for (const auto& request : requests) request->start(0);
-  for (const auto& request : requests) {  // the first round of each is not counted
+  for (const auto& request : requests) {  // the first inference of each request is not counted
     request->wait({});
     request->start(0);
   }
@@ -67,7 +68,8 @@ double measure_throughput(const std::shared_ptr<const DeviceNetwork>& network) {
 unsigned measure_best(const std::shared_ptr<DeviceNetwork>& network, const Progress& progress) {
   constexpr size_t kNumbers = std::size(kTriedStreams);
   std::array<double, kNumbers> rates{};
-  // The number after which more streams bring nothing, by what was measured so far.
+  // Chooses the number after which more streams bring nothing, according to the measurements so
+  // far.
   const auto best = [&] {
     size_t i = 0;
     while (i + 1 < kNumbers && rates[i + 1] >= rates[i] * kWorthMoreStreams) ++i;

@@ -1,4 +1,4 @@
-// The number of streams with the best throughput.
+// Chooses the number of streams with the best throughput.
 #pragma once
 
 #include <memory>
@@ -7,8 +7,9 @@
 
 namespace clinfer {
 
-// Gives the network the number of streams that has the best throughput: the one in its program
-// cache, else measured now and kept there. Throws Error{cancelled} where `progress` says so.
+// Gives the network the number of streams that has the best throughput: the one stored in its
+// program cache, or one that is measured now and stored. Throws Error{cancelled} if `progress`
+// returns false.
 void choose_streams(const std::shared_ptr<DeviceNetwork>& network, const Progress& progress);
 
 }  // namespace clinfer

@@ -1,4 +1,4 @@
-// Pictures for tuning.
+// Makes pictures for tuning.
 #include "engine/measure/trial_picture.h"
 
 #include "kernels/frames/preprocess.h"

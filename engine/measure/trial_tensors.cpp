@@ -1,4 +1,4 @@
-// Operands for tuning.
+// Makes operands for tuning.
 #include "engine/measure/trial_tensors.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Operands on the device for an operation to be tuned with, outside of an inference.
+// Operands on the device for tuning an operation outside of an inference.
 #pragma once
 
 #include <vector>
@@ -8,14 +8,14 @@
 
 namespace clinfer {
 
-// Inputs of noise, or the constants that they are, and memory for the outputs, each laid out as the
-// operation has it.
+// Inputs filled with noise or with the operation's constants, and memory for the outputs, in the
+// operation's layouts.
 class TrialTensors {
  public:
   // Throws cl::Error.
   TrialTensors(const ocl::Context& context, const OpDesc& desc);
 
-  // Does what CandidateRunner::Find asks for.
+  // Implements CandidateRunner::Find.
   BoundBuffer find(const Argument& argument) const;
 
  private:

@@ -1,4 +1,4 @@
-// Records and measurements of one model on one device.
+// Manages records and measurements of one model on one device.
 #include "engine/measure/tuning.h"
 
 #include <algorithm>
@@ -23,9 +23,9 @@ namespace clinfer {
 namespace {
 
 constexpr auto kSaveInterval = std::chrono::seconds(2);
-constexpr unsigned kInFlight = 2;    // requests a stream while the whole network is compared
-constexpr double kWholeSeconds = 2;  // of comparing the whole network, each time
-// Kernels that gained less than this alone are taken back, by the number of the attempt.
+constexpr unsigned kInFlight = 2;    // requests for each stream while whole networks are compared
+constexpr double kWholeSeconds = 2;  // for each comparison of whole networks
+// In each attempt, kernels are taken back if they gained less than this alone.
 constexpr std::array kRevertedBelow = {1.05, 1.2, std::numeric_limits<double>::infinity()};
 
 bool same_values(const TuningPoint& a, const TuningPoint& b) {
@@ -33,7 +33,7 @@ bool same_values(const TuningPoint& a, const TuningPoint& b) {
          std::is_permutation(a.values.begin(), a.values.end(), b.values.begin());
 }
 
-// The kernel that a record names, or why there is none.
+// The kernel that a record names, or the reason why there is none.
 struct Resolved {
   KernelChoice choice;
   std::string lapsed;
@@ -50,7 +50,8 @@ Resolved resolve(const TuningRecord& record, const OpDesc& desc,
     return {{},
             "measured with version " + std::to_string(record.family_version) + " of " +
                 record.family + ", this is version " + std::to_string(family->version)};
-  // A search that found nothing faster says nothing of a kernel that is the untuned one since.
+  // If a search found nothing faster than the untuned kernel of its time, its record does not apply
+  // to another untuned kernel.
   const bool untuned_was_best =
       record.point ? record.ns > 0 && record.ns == record.default_ns : !record.op.empty();
   if (untuned_was_best && family != families.front())
@@ -105,7 +106,7 @@ Tuning::Tuning(const Config& config, const ocl::Context& context, const DeviceTr
     foreign_ = file_.foreign_records();
     return;
   }
-  // A malformed file is an error in every mode that writes it, also where its records do not count.
+  // Throws for a malformed file in every mode that writes it, even if its records are not used.
   TuningCache read = TuningCache::read_or_empty(config_.tuning_file);
   foreign_ = read.foreign_records();
   if (reads_file(mode_)) file_ = std::move(read);
@@ -182,7 +183,7 @@ void Tuning::look_up(TuningProblem& problem, const OpDesc& desc,
     const Resolved resolved = resolve(*shipped.record, desc, families, traits_);
     if (!resolved.choice.family) continue;
     problem.guesses.push_back(resolved.choice);
-    // A kernel that will be measured starts from the untuned one.
+    // Kernels that will be measured start from the untuned one.
     if (!shipped.same_device || problem.source != LayerTuning::Source::untuned || measures())
       continue;
     problem.source = LayerTuning::Source::shipped;
@@ -232,7 +233,7 @@ bool Tuning::measure(const Bench& bench, const TuningObserver& observer) {
   std::vector<size_t> task_of(plan.steps.size(), SIZE_MAX);
   std::map<const TuningProblem*, size_t> numbers;
   std::vector<KernelLayer> layers = kernel_layers(plan);
-  // A problem that is inside and outside of loops is measured outside, on real operands.
+  // Measures a problem that occurs inside and outside of loops outside of them, on real operands.
   std::stable_partition(layers.begin(), layers.end(),
                         [](const KernelLayer& layer) { return !layer.in_loop; });
   for (const KernelLayer& layer : layers) {

@@ -12,57 +12,59 @@
 
 namespace clinfer {
 
-// A tuning problem of a network, and where its kernel comes from.
+// A tuning problem of a network, and the source of its kernel.
 struct ProblemRecord {
-  std::string op;      // the key of the record
+  std::string op;      // the record's key
   std::string kernel;  // family and point in use
   LayerTuning::Source source = LayerTuning::Source::untuned;
-  size_t layers = 0;         // of the network that share it; 0: a kernel that frames go through
+  size_t layers = 0;  // layers of the network that share it; 0 for a kernel that converts frames
   double multiply_adds = 0;  // of all these layers in one inference
 };
 
 class Tuning {
  public:
-  // Reads the file in modes that use it, and checks that it is writable in modes that write it.
-  // `traits`: the context's, as kernels are chosen. Throws Error{bad_argument, not_found, io}.
-  // `context` and `traits` outlive it. `clock`: of the budget TUNING_SECONDS.
+  // Reads the file in modes that use it, and checks in modes that write it that this is possible.
+  // `traits`: the context's traits, with which kernels are chosen. `clock`: measures the budget
+  // TUNING_SECONDS. `context` and `traits` must outlive the object. Throws Error{bad_argument,
+  // not_found, io}.
   Tuning(const Config& config, const ocl::Context& context, const DeviceTraits& traits,
          SecondsClock clock = steady_seconds);
 
-  // Whether measure() may have something to do.
+  // Returns whether measure() may have something to do.
   bool measures() const;
 
-  // The kernel for an operation: the measured one, else the file's, else a shipped one, else the
-  // best family's own choice.
+  // Returns the kernel for an operation: the measured one, else the file's, else a shipped one,
+  // else the best family's heuristic.
   KernelChoice choose(const OpDesc& desc, std::span<const KernelFamily* const> families);
-  KernelChooser chooser();  // choose(), which it refers to
+  KernelChooser chooser();  // returns choose(), bound to this object
 
-  // The tuning point of the kernel that converts frames into an input (preprocess_op).
+  // Returns the tuning point of the kernel that converts frames into an input (preprocess_op()).
   TuningPoint choose_preprocess(const OpDesc& desc);
 
   // Measures the kernels that the mode asks for, on a bench whose plan was made by choose(), and
-  // writes the file. True if choose() gives other kernels from now on. Throws Error; the file then
-  // has the results so far.
+  // writes the file. Returns true if choose() returns other kernels from now on. Throws Error; the
+  // file then has the results so far.
   bool measure(const Bench& bench, const TuningObserver& observer);
 
-  // Kernels that are faster alone can be slower beside the others: whether a network with the
-  // measured ones is no slower as a whole than one without tuning, each with two requests in flight
-  // a stream. Throws as measure() does.
+  // Returns whether a network with the measured kernels is no slower as a whole than one without
+  // tuning, each with two requests in flight for each stream: kernels that are faster alone can be
+  // slower beside others. Throws as measure() does.
   bool is_not_slower(const std::shared_ptr<const DeviceNetwork>& tuned,
                      const std::shared_ptr<const DeviceNetwork>& untuned,
                      const TuningObserver& observer);
 
-  // Reverts the layers of the plan that gained least alone to their untuned kernels, here and in
-  // the file; each call reverts more. False if no layer is left that measure() has changed.
+  // Takes the kernels of those layers that gained least back to the untuned ones, here and in the
+  // file; each call takes back more. Returns false if no layer is left that measure() has changed.
   bool revert_least_gains(const Plan& plan);
 
-  // All problems with more than one kernel or point to choose from, in the order of execution.
+  // Returns all problems that have more than one kernel or point to choose from, in the order of
+  // execution.
   std::vector<ProblemRecord> records(const Plan& plan) const;
 
-  // Tells the user that the file is not there, or has records of another engine; else "".
+  // Returns a warning if the file does not exist or has records of another engine; else "".
   std::string warning() const;
 
-  // Reports on the layers of the plan. In mode update it removes lapsed records from the file.
+  // Reports on the layers of the plan. Removes lapsed records from the file in mode update.
   TuningReport finish(const Plan& plan);
 
  private:
@@ -81,9 +83,9 @@ class Tuning {
   const unsigned units_;
   const std::string name_, driver_, kind_;
   TuningCache file_;
-  size_t foreign_ = 0;                             // records of another engine in the file
-  std::map<std::string, TuningProblem> problems_;  // by op
-  std::vector<OpDesc> pictures_;                   // by choose_preprocess()
+  size_t foreign_ = 0;  // number of records in the file that another engine wrote
+  std::map<std::string, TuningProblem> problems_;  // by the operation's key
+  std::vector<OpDesc> pictures_;                   // that choose_preprocess() was asked about
   std::vector<std::pair<std::string, TuningRecord>> fresh_;  // measured and not yet written
   TuningStatus status_;                                      // of measure()
   size_t reverts_ = 0;

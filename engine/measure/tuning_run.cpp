@@ -1,4 +1,4 @@
-// Measuring operations in the order of what that may save.
+// Measures operations, first those where the most time may be saved.
 #include "engine/measure/tuning_run.h"
 
 #include <algorithm>
@@ -18,10 +18,10 @@ namespace clinfer {
 namespace {
 
 constexpr int kTimedRuns = 3;
-constexpr size_t kAhead = 4;      // operations whose kernels are compiled in advance
-constexpr size_t kRelatives = 6;  // best points of earlier operations that a search tries
+constexpr size_t kAhead = 4;      // number of operations whose kernels are compiled in advance
+constexpr size_t kRelatives = 6;  // number of earlier operations whose best points a search tries
 
-// Memory for an operation that no step of the plan computes.
+// Returns memory for an operation that no step of the plan computes.
 CandidateRunner::Find trial_memory(const ocl::Context& context, const TuningTask& task) {
   if (task.families.front() == &kPreprocessFamily)
     return [picture = std::make_shared<const TrialPicture>(context, *task.desc)](
@@ -30,7 +30,7 @@ CandidateRunner::Find trial_memory(const ocl::Context& context, const TuningTask
              const Argument& argument) { return tensors->find(argument); };
 }
 
-// Runs the untuned kernel there. Seconds of one execution: the mean of `repeat`.
+// Runs the untuned kernel there. Returns the seconds of one execution, as the mean of `repeat`.
 double run_trial(const DeviceNetwork& network, const TuningTask& task,
                  const CandidateRunner::Find& find, int repeat) {
   const KernelChoice& choice = task.problem->fallback;
@@ -117,15 +117,16 @@ void TuningRun::must_go_on() {
 
 void TuningRun::measure(const std::function<void(const TuningTask&)>& measured) {
   measured_ = measured;
-  // Time is spent where time can be saved: what is worth most goes first and gets most of the budget.
+  // Spends time where time can be saved: the operations that are worth most come first and get most
+  // of the budget.
   take_times();
   order_by_worth(tasks_, traits_);
   for (const TuningTask& task : tasks_) budget_.add(task.worth);
   for (size_t i = 0; i < tasks_.size(); ++i) {
     must_go_on();
     if (i > 0 && budget_.is_over()) break;
-    // While one operation is measured, compilers work for the next ones; not on a CPU, where they
-    // would disturb the measuring.
+    // Compiles for the next operations while one is measured; not on a CPU, where that would
+    // disturb the measuring.
     if (!traits_.is_cpu) compile_ahead(i + 1 + kAhead);
     if (tasks_[i].step == TuningTask::kNoStep)
       measure_trial(tasks_[i]);
@@ -188,7 +189,7 @@ void TuningRun::compile_ahead(size_t until) {
   }
 }
 
-// Measures in the middle of an inference, after the step has run: its operands are in memory.
+// Measures in the middle of an inference, after the step has run, when its operands are in memory.
 void TuningRun::measure_step(const TuningTask& task) {
   Node* node = network_.plan().steps[task.step].node;
   request_.run_step_by_step([&](size_t s) {

@@ -1,4 +1,4 @@
-// One run of measurements: the kernels of several operations, on a bench.
+// Measures the kernels of several operations on a bench, once.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@
 
 namespace clinfer {
 
-// One tuning problem, shared by the layers with its key.
+// A tuning problem, shared by all layers with the same key.
 struct TuningProblem {
   std::string op, hash;
   KernelChoice fallback, choice;
@@ -28,38 +28,39 @@ struct TuningProblem {
   std::vector<std::pair<std::string, std::string>> failed;
 };
 
-// A problem to be measured: a step of the plan, a layer in a loop or a preprocess kernel.
+// A problem to measure: a step of the plan, a layer in a loop, or a preprocess kernel.
 struct TuningTask {
   static constexpr size_t kNoStep = SIZE_MAX;
   TuningProblem* problem;
   const OpDesc* desc;
   std::string name;
   std::vector<const KernelFamily*> families;
-  size_t step = kNoStep;   // the first of its layers outside of loops
-  int64_t other_runs = 0;  // in one inference, of what is no step
+  size_t step = kNoStep;   // the first of its layers that is not in a loop
+  int64_t other_runs = 0;  // executions in one inference that are no steps
   double seconds = 0;      // of all its layers in one inference
   double worth = 0;        // decides its turn and its share of a budget
 };
 
-// Sets what each task is worth, by its seconds, and puts those first that are worth most: those that
-// take longest. Where no shipped record is of the device, so that a model of times alone chose the
-// kernels, those of whose time most may be saved by the doubt of that model.
+// Sets what each task is worth, from its seconds, and sorts them: usually those first that take
+// longest. If no shipped record is for this device, so that a cost model alone chose the kernels,
+// those whose time may be reduced most, considering the model's uncertainty.
 void order_by_worth(std::vector<TuningTask>& tasks, const DeviceTraits& traits);
 
-// Used once, by one thread.
+// To be used once, by one thread.
 class TuningRun {
  public:
-  // `task_of`: the task of each step of the plan, SIZE_MAX for none. All references outlive the run.
+  // `task_of`: the task of each step of the plan; SIZE_MAX for none. All references must outlive
+  // the run.
   TuningRun(const Config& config, const Bench& bench, std::vector<TuningTask> tasks,
             std::vector<size_t> task_of, const TuningObserver& observer, const SecondsClock& clock);
 
-  // Measures the tasks, those first that are worth most, until the time of the configuration is over.
-  // Sets the choice of each problem, and calls `measured` after each. Throws Error, and
-  // Error{cancelled} once the observer has said no.
+  // Measures the tasks, those first that are worth most, until the configured time is over. Sets
+  // the choice of each problem, and calls `measured` after each. Throws Error, and Error{cancelled}
+  // once the observer has returned false.
   void measure(const std::function<void(const TuningTask&)>& measured);
 
-  bool stopped() const { return stopped_; }  // the observer has said no
-  bool changed() const { return changed_; }  // a problem has another choice than before
+  bool stopped() const { return stopped_; }  // true if the observer has returned false
+  bool changed() const { return changed_; }  // true if a problem has another choice than before
   const TuningStatus& status() const { return status_; }
 
  private:
@@ -71,8 +72,8 @@ class TuningRun {
   void compile_ahead(size_t until);
   void measure_step(const TuningTask& task);
   void measure_trial(const TuningTask& task);
-  // False where a trial outside of an inference cannot be set up: its problem stays untuned, with
-  // the reason.
+  // Returns false if a trial outside of an inference cannot be set up. Its problem then stays
+  // untuned, with the reason.
   bool set_up(const TuningTask& task, const std::function<void()>& trial);
   void measure_task(const TuningTask& task, const CandidateRunner::Find& find);
   void show_progress(const SearchProgress& progress);
@@ -90,16 +91,17 @@ class TuningRun {
   DeviceRequest request_;
   ocl::ProgramBuilder programs_;
   std::function<void(const TuningTask&)> measured_;
-  // The best kernels of earlier operations, by type: often they are the best of the next one too.
+  // The best kernels of earlier operations, by type. Often they are the best of the next operation,
+  // too.
   std::map<std::string, std::vector<KernelChoice>> winners_;
-  size_t wanted_ = 0;  // tasks whose kernels are compiled or on their way
+  size_t wanted_ = 0;  // number of tasks whose kernels are compiled or being compiled
   bool changed_ = false;
-  std::mutex mutex_;  // guards what follows: builds run on several threads, each asks go_on()
+  std::mutex mutex_;  // Guards the members below: several threads build, and each calls go_on().
   bool stopped_ = false;
   TuningStatus status_;
 };
 
-// The error that ends a run whose observer said no.
+// Returns the error of a run whose observer has returned false.
 Error stopped_error(const Config& config, SourcePlace place = SourcePlace::here());
 
 }  // namespace clinfer

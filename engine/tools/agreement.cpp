@@ -1,4 +1,4 @@
-// Agreement of results.
+// Measures how far results agree.
 #include "engine/tools/agreement.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ void compare_objects(const PictureResults& a, const PictureResults& b, double th
   }
 }
 
-// The best answer of each attribute.
+// Returns the best answer for each attribute.
 std::map<std::string, Classification> best_answers(const PictureResults& results) {
   std::map<std::string, Classification> best;
   for (const Classification& answer : results.answers) best.emplace(answer.attribute, answer);

@@ -1,4 +1,4 @@
-// Parsing of command lines against a CommandSpec.
+// Parses command lines by a CommandSpec.
 #include "engine/tools/arguments.h"
 
 #include <algorithm>

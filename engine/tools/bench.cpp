@@ -1,5 +1,5 @@
-// clinfer bench: load time, first inference, then latency and throughput of inferences that overlap
-// as an application's do.
+// clinfer bench: measures load time, first inference, then latency and throughput of overlapping
+// inferences, as applications have them.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -80,7 +80,8 @@ std::string json_of(const std::vector<StepProfile>& rows) {
   return json_array(layers);
 }
 
-// The columns of the GPU plug-in's report, times in milliseconds, and what a layer is part of.
+// Writes the columns of the GPU plug-in's report, with times in milliseconds, and the layer that
+// each layer was fused into.
 std::string csv_of(const std::vector<StepProfile>& rows) {
   std::string text =
       "layerName;execStatus;layerType;execType;realTime (ms);cpuTime (ms);fusedInto\n";
@@ -101,7 +102,7 @@ std::string csv_of(const std::vector<StepProfile>& rows) {
   return text;
 }
 
-// A device of several, with all parts of the network that it has.
+// One of several devices, with all parts of the network that it computes.
 struct DeviceCount {
   std::string id, name;
   unsigned long long parts = 0, inferences = 0;
@@ -145,7 +146,7 @@ void run(const Arguments& arguments) {
   const auto csv = arguments.value("--perf-csv");
   config.perf_count |= arguments.has("--perf-count") || csv;
   const double seconds = arguments.seconds("--seconds", 10);
-  constexpr unsigned kMostRequests = 256;  // as the element's nireq
+  constexpr unsigned kMostRequests = 256;  // the same limit as the element's nireq
   constexpr unsigned kMostRepeated = 1'000'000'000;
   const unsigned asked =
       arguments.has("--sync") ? 1 : arguments.number("--nireq", 0, 1, kMostRequests);
@@ -163,8 +164,9 @@ void run(const Arguments& arguments) {
   };
   const auto begin = Clock::now();
   const auto model = read_model(arguments);
-  // The first inference, and when it was over.
-  std::optional<std::string> first_device;  // which had it while the model was compiled
+  // The device that computed the first inference, and the time at which it ended.
+  std::optional<std::string> first_device;  // the device that computed it while the model was
+                                            // compiled
   double first_ms = 0, first_result_ms = 0;
   const auto infer_first = [&](InferRequest& request, Feed& feed) {
     const auto first = Clock::now();

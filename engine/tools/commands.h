@@ -10,7 +10,7 @@ namespace clinfer {
 
 struct Command {
   CommandSpec spec;
-  void (*run)(const Arguments&);  // throws Error; what it prints goes to stdout
+  void (*run)(const Arguments&);  // throws Error; prints to stdout
 };
 
 Command devices_command();
@@ -23,33 +23,34 @@ Command tune_command();
 Command graph_command();
 Command heads_command();
 
-// Options that several commands take, and what they mean.
+// Options that several commands have, with their help.
 OptionSpec device_option();
 OptionSpec reshape_option();
 OptionSpec config_option();
-// --device, --streams, --batch and every --config.
+// Reads --device, --streams, --batch and every --config.
 Config read_config(const Arguments& arguments);
-// Every --reshape.
+// Reads every --reshape.
 InputShapes read_shapes(const Arguments& arguments);
-// The size for a model that cannot be read as it leaves its picture's open, which is said on standard
-// error; "" where there is none, or a --reshape.
+// Returns a size for a model that cannot be read because it leaves its picture's size open, and
+// reports that on standard error. Returns "" if there is no such size, or with --reshape.
 std::string size_for_open(const Arguments& arguments);
-// Says on standard error what the reader chose where the file leaves it open.
+// Prints to standard error what the reader chose where the file leaves something open.
 void say_notes(const Model& model);
-// The first positional argument, a file or a folder that holds one, with these shapes. Says its
-// notes.
+// Reads the model of the first positional argument, a file or a folder that holds one, with these
+// shapes. Prints its notes.
 std::shared_ptr<const Model> read_model(const Arguments& arguments);
-// Compiles, and says on standard error what of the configuration has no effect.
+// Compiles, and prints to standard error which settings have no effect.
 std::shared_ptr<CompiledModel> compile_model(const std::shared_ptr<const Model>& model,
                                              const Config& config);
-// Says on standard error what compile_model() says, for models that are compiled in other ways.
+// Prints to standard error which settings have no effect, for models that are compiled in other
+// ways.
 void say_warnings(CompiledModel& compiled);
-// Says on standard error which devices of several have failed since the last call.
+// Prints to standard error which of several devices have failed since the last call.
 void say_problems(CompiledModel& compiled);
 
-// Runs the model on the device with every layer's value kept, and prints what each layer is off by
-// from the plain C++ version: on the values that the device gave it (own), and altogether. Then the
-// outputs against DIR/0.npy, 1.npy ... where these exist.
+// Runs the model on the device and keeps every layer's value. Prints how far each layer is off the
+// plain C++ version: computed from the device's inputs of the layer (own), and from the network's
+// inputs. Then compares the outputs with DIR/0.npy, 1.npy ... if these exist.
 void compare_layers(std::shared_ptr<const Model> model, const Config& config,
                     const std::vector<Tensor>& inputs, const std::string& directory);
 

@@ -1,4 +1,4 @@
-// clinfer compare: two models, or one in two ways, on the frames of videos.
+// clinfer compare: compares two models, or one in two ways, on frames of videos.
 #include "engine/tools/compare.h"
 
 #include <algorithm>
@@ -20,9 +20,9 @@ namespace {
 
 constexpr size_t kFrames = 100;
 constexpr size_t kWorst = 6;
-constexpr double kSeconds = 4;  // of measuring speed
-// A frame is shown as one of the worst if its confidences differ by more than this, where its objects
-// agree.
+constexpr double kSeconds = 4;  // of measuring the speed
+// A frame whose objects agree is shown as one of the worst if its confidences differ by more than
+// this.
 constexpr double kWorthShowing = 0.02;
 
 void measure_speed(const VideoModel& a, const VideoModel& b, double seconds, Comparison& result) {
@@ -49,7 +49,7 @@ SideFacts facts_of(const VideoModel& model) {
           name_of(model.compiled().precision()), model.file_bytes(), 0};
 }
 
-// How little a frame's results agree; frames are shown in this order.
+// Returns how badly a frame's results agree; frames are shown in this order.
 double badness(const Agreement& frame) {
   return 1 - frame.share() + 0.1 * std::min(1.0, frame.confidence.most) +
          0.1 * std::min(1.0, frame.values.most);

@@ -1,4 +1,4 @@
-// clinfer run --compare-with: layer by layer on the device against the plain C++ version.
+// clinfer run --compare-with: compares the device with the plain C++ version, layer by layer.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -17,7 +17,7 @@ namespace {
 
 using Values = std::map<std::pair<const Node*, int>, Tensor>;
 
-// The output that a Reorder copies.
+// Follows Reorders back to the output that they copy.
 Edge origin(Edge edge) {
   while (edge.node->is("Reorder")) edge = edge.node->inputs[0];
   return edge;
@@ -25,7 +25,7 @@ Edge origin(Edge edge) {
 
 struct Difference {
   double error = 0, scale = 0;  // the largest |a - b| and |b|
-  std::string text;             // "1.2e-06", or why the two cannot be compared
+  std::string text;             // "1.2e-06", or the reason why the two cannot be compared
 };
 
 Difference difference(const Tensor& a, const Tensor& b) {
@@ -49,7 +49,8 @@ void print(const std::string& largest, const std::string& own, const std::string
   std::printf("%-10s %-10s %-10s %s\n", largest.c_str(), own.c_str(), total.c_str(), layer.c_str());
 }
 
-// The node on the values that the device gave its inputs; empty where one of them was not kept.
+// Computes the node from the inputs that the device computed; returns nothing if one of them was
+// not kept.
 std::vector<Tensor> own_reference(const Node& node, const Values& device) {
   std::vector<Tensor> inputs;
   for (const Edge& input : node.inputs) {
@@ -65,7 +66,7 @@ std::vector<Tensor> own_reference(const Node& node, const Values& device) {
   return evaluate_node(node, inputs);
 }
 
-// The outputs as DIRECTORY/0.npy ... have them; empty for one that has no file there.
+// Reads DIRECTORY/0.npy ...; an output without a file gets an empty tensor.
 std::vector<Tensor> read_references(const std::string& directory, size_t outputs) {
   std::vector<Tensor> references(outputs);
   bool any = false;

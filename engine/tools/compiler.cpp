@@ -1,5 +1,6 @@
-// The program clinfer-compiler, which the engine starts to compile kernels in a process of their own. It lies where
-// people's programs do not, and does nothing unless its owner proves to be of the same build.
+// The program clinfer-compiler, which the engine starts to compile kernels in a separate process.
+// It is installed outside of PATH, and does nothing unless the program that starts it proves to be
+// of the same build.
 #include <cstdio>
 #include <exception>
 

@@ -1,4 +1,4 @@
-// clinfer devices: what there is, what was refused and why.
+// clinfer devices: lists devices, and what was refused and why.
 #include <iostream>
 
 #include "engine/compile/graph_launch.h"
@@ -18,12 +18,12 @@ std::string kind_of(const DeviceInfo& device) {
   return device.is_integrated ? "integrated GPU" : "discrete GPU";
 }
 
-// The families of a layer's kernels on a device: the first that takes it is used unless a tuning file
-// says otherwise.
+// The families that can compute a layer on a device. The first one that accepts it is used unless a
+// tuning file says otherwise.
 struct LayerKernels {
   std::string layer;
-  std::vector<std::string> families;                         // that take it, best first
-  std::vector<std::pair<std::string, std::string>> refused;  // with the reason
+  std::vector<std::string> families;                         // those that accept it, best first
+  std::vector<std::pair<std::string, std::string>> refused;  // with the reasons
 };
 
 LayerKernels kernels_of(const std::string& layer, const std::string& type, ElementType data_type,
@@ -58,7 +58,7 @@ LayerKernels kernels_of(const std::string& layer, const std::string& type, Eleme
   return result;
 }
 
-// Lists kernels of layers that most of a network's time goes to.
+// Lists kernels of layers in which most of a network's time is spent.
 std::vector<LayerKernels> kernels_on(const DeviceTraits& traits) {
   const ElementType real = traits.fp16 && !traits.is_cpu ? ElementType::f16 : ElementType::f32;
   const std::string type(name_of(real));
@@ -91,7 +91,7 @@ DeviceTraits traits_of(const std::string& device) {
   return ocl::Context::create(ocl::select_device(device))->traits;
 }
 
-// As CompiledModel::launch() with LAUNCH=auto, before a model is known.
+// Returns what CompiledModel::launch() says with LAUNCH=auto, before a model is known.
 std::string launch_of(const std::string& device, const DeviceTraits& traits) {
   try {
     open_cuda(ocl::select_device(device));

@@ -1,4 +1,4 @@
-// Successive halving over ways to feed and read a model.
+// Compares ways to feed and read a model by successive halving.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -17,26 +17,28 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMostHeads = 4;
-constexpr double kZoom = 0.85;  // of each side, in the zoomed copy
-constexpr float kLeast = 0.3f;  // confidence of objects that count, as a share of the threshold
-constexpr double kLeastLead = 0.02;  // of the evidence, that decides
-constexpr double kChance = 2;        // standard errors
+constexpr double kZoom = 0.85;  // share of each side that the zoomed copy shows
+// Least confidence of objects that count, as a share of the threshold.
+constexpr float kLeast = 0.3f;
+constexpr double kLeastLead = 0.02;  // least lead that decides, as a share of the evidence
+constexpr double kChance = 2;        // in standard errors
 constexpr double kFewFrames =
-    8;  // divided by the number of frames: more errors where these are few
-// Factors for contradicting a fact that is stated or the family's, and one that was only assumed.
+    8;  // divided by the number of frames: more standard errors for few frames
+// Factors for contradicting a fact that is stated or comes from the model's family, and one that
+// was only assumed.
 struct Factors {
   double known, assumed;
 };
-// A known fact falls where the elements find next to nothing: pictures in too large a range make many
-// networks surer than they ought to be.
+// A known fact is overruled only if the elements find almost nothing: pictures in too large a range
+// make many networks more confident than they should be.
 constexpr Factors kOfObjects = {0.3, 0.97};
-// Classes, vectors and maps of whole pictures change little with the way that the network is fed, also
-// where the pictures are none that it was trained for (a classifier of faces).
+// Classes, vectors and maps of whole pictures change little with the way of feeding, even for
+// pictures of another kind than the network was trained for (a classifier of faces).
 constexpr Factors kOfPictures = {0.3, 0.6};
 
 struct Range {
   const char* name;
-  std::vector<float> mean, scale;  // in the order of RGB
+  std::vector<float> mean, scale;  // in RGB order
 };
 const Range kRanges[] = {
     {"0..255", {0}, {1}},
@@ -62,7 +64,7 @@ std::vector<float> in_order(std::vector<float> values, ColorOrder order) {
   return values;
 }
 
-// Whether two ranges give about the same input: 127.5 and 128.
+// Returns whether two ranges give about the same input, as 127.5 and 128 do.
 bool is_close(const FrameTransform& a, const FrameTransform& b) {
   const auto near = [](const std::vector<float>& x, const std::vector<float>& y, double allowed) {
     for (size_t c = 0; c < 3; ++c) {
@@ -79,7 +81,7 @@ bool is_same(const Placing& placing, const FrameTransform& transform) {
          (placing.resize != ResizeMode::letterbox || placing.centered == transform.centered);
 }
 
-// The source that settled a fact of the network, "" where it was assumed.
+// Returns what settled a fact of the network; "" if it was assumed.
 std::string source_of(const Network& network, const std::string& what) {
   for (const Fact& fact : network.origins)
     if (fact.what == what)
@@ -93,7 +95,7 @@ bool finds_objects(const Network& network) {
   });
 }
 
-// All ways, that of the elements first.
+// Returns all ways, that of the elements first.
 std::vector<Way> ways_of(const Network& network, size_t heads) {
   const FrameTransform& own = network.transform;
   const Factors factors = finds_objects(network) ? kOfObjects : kOfPictures;
@@ -109,7 +111,7 @@ std::vector<Way> ways_of(const Network& network, size_t heads) {
   std::vector<Way> ways;
   for (size_t head = 0; head < heads; ++head)
     for (const ColorOrder colour : colours) {
-      // The range of the elements in this order of colours, then the others.
+      // Tries the elements' range in this order of colours first, then the others.
       std::vector<Range> ranges = {{"as stated", own.mean, own.scale}};
       if (colour != own.color)
         for (std::vector<float>* values : {&ranges[0].mean, &ranges[0].scale})
@@ -163,7 +165,7 @@ class Trial {
       other.post_process = fit.name;
       networks_.push_back(describe_network(model.network().model, other));
     }
-    // A grey picture.
+    // Makes a grey picture.
     grey_.assign(64 * 64 * 3 / 2, 128);
     empty_.format = PixelFormat::i420;
     empty_.width = empty_.height = 64;
@@ -177,7 +179,7 @@ class Trial {
   const std::string& head(size_t i) const { return networks_[i].head.name; }
   size_t inferences() const { return inferences_; }
 
-  // Adds the evidence of a frame to all ways that feed alike and differ in their heads.
+  // Adds the evidence of a frame to ways that feed alike and differ in their heads.
   void look(const VideoFrame& frame, const std::vector<Way*>& alike) {
     const FrameTransform& transform = alike[0]->transform;
     Frame mirrored = frame.frame, zoomed = frame.frame;
@@ -222,7 +224,7 @@ bool feed_alike(const Way& a, const Way& b) {
          x.mean == y.mean && x.scale == y.scale;
 }
 
-// Each group of ways that feed alike.
+// Groups ways that feed alike.
 std::vector<std::vector<Way*>> groups_of(std::vector<Way>& ways, size_t count) {
   std::vector<std::vector<Way*>> groups;
   for (size_t i = 0; i < count; ++i) {
@@ -234,7 +236,7 @@ std::vector<std::vector<Way*>> groups_of(std::vector<Way>& ways, size_t count) {
   return groups;
 }
 
-// Frames in an order in which each first part is spread over the video.
+// Orders frames so that any number of first ones is spread over the video.
 std::vector<size_t> spread(size_t count) {
   std::vector<size_t> order, rest(count);
   std::iota(rest.begin(), rest.end(), size_t{0});
@@ -249,7 +251,8 @@ std::vector<size_t> spread(size_t count) {
   return order;
 }
 
-// By more than chance; `weighted`: with the factors of both.
+// Returns whether a is better than b by more than chance; `weighted`: including the factors of
+// both.
 bool is_better(const Way& a, const Way& b, bool weighted) {
   const auto values = [&](const Way& way) {
     std::vector<double> evidence = way.evidence;
@@ -285,11 +288,11 @@ Diagnosis diagnose(const VideoModel& model, const ModelOptions& options,
   size_t seen = 0;
   size_t left = result.ways.size();
   ProgressLine progress;
-  // A third of the time for all ways, a third for the better ones, a third for the best.
+  // Spends a third of the time on all ways, a third on the better ones, a third on the best.
   for (const double share : {1.0 / 3, 2.0 / 3, 1.0}) {
     const size_t least = seen + 1;
     while (seen < order.size() && (seen < least || elapsed() < share * seconds)) {
-      // A round without a limit would take all frames where inferences are short.
+      // Limits a round, which would otherwise take all frames if inferences are short.
       if (share < 0.9 && seen >= order.size() * (share < 0.5 ? 1 : 2) / 4 && seen >= least) break;
       for (const auto& group : groups_of(result.ways, left)) {
         end_if_interrupted("nothing is decided");
@@ -298,16 +301,16 @@ Diagnosis diagnose(const VideoModel& model, const ModelOptions& options,
       }
       ++seen;
     }
-    // Ways of equal weight stay in their order, in which that of the elements is the first.
+    // Keeps ways of equal weight in order, so that the elements' way is first.
     std::stable_sort(result.ways.begin(), result.ways.begin() + static_cast<std::ptrdiff_t>(left),
                      [](const Way& a, const Way& b) { return a.weight() > b.weight(); });
     left = std::min<size_t>(left, share < 0.5 ? 14 : 7);
-    // The elements' own way is compared to the end.
+    // Compares the elements' own way to the end.
     const auto mine = std::find_if(result.ways.begin(), result.ways.end(), is_own);
     if (mine - result.ways.begin() >= static_cast<std::ptrdiff_t>(left))
       std::rotate(result.ways.begin() + static_cast<std::ptrdiff_t>(left) - 1, mine, mine + 1);
   }
-  // The elements' way stays the first unless another one is better by more than chance.
+  // Keeps the elements' way first unless another one is better by more than chance.
   const auto mine = std::find_if(result.ways.begin(), result.ways.end(), is_own);
   if (mine != result.ways.begin() && !is_better(result.ways[0], *mine, true))
     std::rotate(result.ways.begin(), mine, mine + 1);

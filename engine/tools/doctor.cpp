@@ -1,5 +1,5 @@
-// clinfer doctor: which way to feed and read a model the frames of a video favour, what f16 changes,
-// and how fast it is on each device.
+// clinfer doctor: finds the way to feed and read a model that frames of a video favour, what f16
+// changes, and how fast the model is on each device.
 #include "engine/tools/doctor.h"
 
 #include <algorithm>
@@ -25,13 +25,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kFrames = 32;
-constexpr double kSeconds = 25;     // of trying ways
+constexpr double kSeconds = 25;     // for trying ways
 constexpr size_t kShown = 4;        // ways on the contact sheet
-constexpr size_t kShownFrames = 3;  // of each
+constexpr size_t kShownFrames = 3;  // of each way
 constexpr size_t kPrecisionFrames = 6;
 constexpr double kMostHalf = 65504;                      // the largest number of f16
-constexpr auto kCompileTime = std::chrono::seconds(20);  // of one more device
-constexpr double kMeasured = 1;                          // seconds on each device
+constexpr auto kCompileTime = std::chrono::seconds(20);  // for each further device
+constexpr double kMeasured = 1;                          // on each device
 
 struct Overflow {
   std::string layer;
@@ -39,7 +39,7 @@ struct Overflow {
 };
 
 struct HalfPrecision {
-  std::string problem;  // why it was not looked at, or ""
+  std::string problem;  // why the device was not measured, or ""
   Agreement agreement;
   std::vector<Overflow> overflows;
 };
@@ -50,7 +50,7 @@ struct DeviceTime {
   std::string problem;
 };
 
-// Layers whose values on some frames leave the range of f16, computed in f32.
+// Finds layers whose values, computed in f32, exceed the range of f16 on some frames.
 std::vector<Overflow> find_overflows(const VideoModel& model, Config config,
                                      const std::vector<VideoFrame>& frames) {
   config.precision = Precision::f32;
@@ -144,7 +144,7 @@ std::string labels_text(const Network& network) {
                 network.head.first_label);
 }
 
-// The launch line for this way; `video` as the source.
+// Returns the gst-launch-1.0 line for this way, with `video` as the source.
 std::string launch_line(const std::string& video, const ModelOptions& options, const Way& way,
                         const Diagnosis& diagnosis, bool own, const std::string& device) {
   std::string line = "gst-launch-1.0";

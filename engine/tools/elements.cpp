@@ -1,4 +1,4 @@
-// Child processes with GStreamer's elements.
+// Runs GStreamer's elements in child processes.
 #include "engine/tools/elements.h"
 
 #include <spawn.h>
@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// In a build folder the plug-in lies beside the program's folder, where GStreamer does not look.
+// Adds the plug-in's folder in a build folder, where GStreamer does not look.
 void find_built_plugin() {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
@@ -37,8 +37,8 @@ void append(std::vector<std::string>& words, std::initializer_list<std::string> 
   words.insert(words.end(), more);
 }
 
-// A backslash takes the meaning of what follows. gst-launch-1.0 puts one before each space by
-// itself, but not after a quotation mark.
+// Adds backslashes, because a backslash keeps gst-launch-1.0 from interpreting the next character.
+// It adds them before spaces by itself, but not after a quotation mark.
 std::string assignment(const std::string& property, const std::string& value) {
   std::string text = property + "=";
   bool quoted = false;

@@ -1,5 +1,5 @@
-// Pipelines of GStreamer in a child process: gst-launch-1.0 with clinfer's own elements, so that what
-// the program shows is what pipelines give.
+// Runs GStreamer pipelines in a child process (gst-launch-1.0) with clinfer's own elements, so that
+// the program shows the same results as pipelines.
 #pragma once
 
 #include <sys/types.h>
@@ -12,21 +12,21 @@
 namespace clinfer {
 
 void append(std::vector<std::string>& words, std::initializer_list<std::string> more);
-// "property=value" as gst-launch-1.0 reads it from one word.
+// Returns "property=value" in the form that gst-launch-1.0 reads from one word.
 std::string assignment(const std::string& property, const std::string& value);
-// Source elements and a decoder for a file or a URI.
+// Returns source elements and a decoder for a file or a URI.
 std::vector<std::string> decoded(const std::string& video);
 
-// A child process with this command line. `out` and `data`, where they are not -1, become its
-// standard output and its file descriptor 3. Throws Error{not_found} where it cannot be started.
+// Starts a child process with this command line. `out` and `data`, unless -1, become its standard
+// output and its file descriptor 3. Throws Error{not_found} if it cannot be started.
 pid_t start_child(const std::vector<std::string>& words, int out = -1, int data = -1);
-// Waits for its end; true where its exit status is 0.
+// Waits for the child's end; returns true if its exit status is 0.
 bool ended_well(pid_t child);
-// Runs gst-launch-1.0 with these words after its name. Throws Error{device_failed} where it fails,
-// with `needs` as advice: the elements that it takes. `out`: as above.
+// Runs gst-launch-1.0 with these words after its name. `out`: as above. Throws Error{device_failed}
+// if it fails, with `needs`, the elements required, as advice.
 void run_elements(const std::vector<std::string>& words, const std::string& needs, int out = -1);
 
-// A folder for files that are no results, which goes with the object.
+// A folder for temporary files. The destructor removes it.
 class Folder {
  public:
   Folder();

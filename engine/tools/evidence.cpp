@@ -1,4 +1,4 @@
-// Evidence of results.
+// Computes the evidence of results.
 #include "engine/tools/evidence.h"
 
 #include <algorithm>
@@ -11,10 +11,10 @@ namespace clinfer {
 
 namespace {
 
-constexpr size_t kMostObjects = 30;     // of a frame, the most confident ones
-constexpr double kWholePicture = 0.95;  // of its area
+constexpr size_t kMostObjects = 30;     // the most confident ones of a frame
+constexpr double kWholePicture = 0.95;  // as a share of its area
 
-// Keeps the objects that may be real.
+// Returns the objects that may be real.
 std::vector<PlacedObject> plausible(const PictureResults& results, const PictureResults& empty) {
   std::vector<PlacedObject> objects;
   for (const PlacedObject& object : results.objects) {
@@ -32,7 +32,8 @@ std::vector<PlacedObject> plausible(const PictureResults& results, const Picture
   return objects;
 }
 
-// Mass of confidence of two copies: what they agree on, and what only one has.
+// Sums of confidence over two copies: of objects on which they agree, and of those that only one
+// has.
 struct Mass {
   double agreed = 0, alone = 0;
 };
@@ -62,7 +63,7 @@ double of_objects(const Copies& copies, const PictureResults& empty) {
   const Mass zoomed = mass_of(original, plausible(copies.zoomed, empty), copies.zoom);
   mass.agreed += zoomed.agreed;
   mass.alone += zoomed.alone;
-  // A lone object is in one list, an agreed one in two.
+  // Counts a lone object once and an agreed one, which is in both lists, twice.
   const double all = mass.agreed + mass.alone / 2;
   return all > 0 ? mass.agreed / 2 * mass.agreed / all : 0;
 }
@@ -79,7 +80,7 @@ double of_answers(const Copies& copies, const PictureResults& empty) {
   for (const Classification& answer : copies.original.answers) {
     if (!seen.emplace(answer.attribute, true).second) continue;
     const Classification* of_nothing = best(empty, answer.attribute);
-    // An answer that a grey picture gets as well is worth as much less as it is sure.
+    // Reduces the worth of an answer that a grey picture gets as well by its confidence there.
     const double news = of_nothing != nullptr && of_nothing->label_id == answer.label_id
                             ? 1 - of_nothing->confidence
                             : 1;
@@ -91,8 +92,8 @@ double of_answers(const Copies& copies, const PictureResults& empty) {
   return sum;
 }
 
-// Of classes: the share of equal points among those that are not the picture's most frequent class in
-// both. Of values: their correlation.
+// Compares two maps. Classes: the share of equal points, without those that have the picture's most
+// frequent class in both. Values: the correlation.
 double likeness(const PlacedMap& a, const PlacedMap& b) {
   if (a.kind == MapKind::classes) {
     std::map<float, size_t> counts;
@@ -135,7 +136,7 @@ double of_maps(const Copies& copies, const PictureResults& empty) {
     for (const PictureResults* copy : {&copies.mirrored, &copies.zoomed})
       if (i < copy->maps.size()) alike += likeness(original, copy->maps[i]) / 2;
     const double of_nothing = i < empty.maps.size() ? likeness(original, empty.maps[i]) : 0;
-    // A map that leaves out a part of the picture says less.
+    // Maps that leave out a part of the picture get less.
     const auto unknown = std::count_if(original.values.begin(), original.values.end(),
                                        [](float value) { return std::isnan(value); });
     const double seen = 1 - static_cast<double>(unknown) /

@@ -1,5 +1,5 @@
-// How much results look like those of a network that is fed as it was trained: by what the results
-// themselves say, without a truth to compare with.
+// Estimates whether results look like those of a network that is fed as it was trained. It uses the
+// results alone, without ground truth.
 #pragma once
 
 #include <vector>
@@ -8,26 +8,26 @@
 
 namespace clinfer {
 
-// A network that sees what it was trained for finds the same in copies of a picture, with high
-// confidence, and nothing in an empty one.
+// Results for copies of a picture. A network that is fed as it was trained finds the same in all
+// copies, with high confidence, and nothing in an empty picture.
 struct Copies {
   PictureResults original, mirrored, zoomed;
-  // The part of the picture that `zoomed` saw, in shares of each side about the middle.
+  // The part of the picture that `zoomed` shows, as a share of each side around the centre.
   double zoom = 1;
 };
 
-// Evidence of one frame, 0 or more. Of objects: the mass of confidence that copies agree on, times its
-// share of all mass; objects that an empty picture has as well, or that fill the picture, count for
-// nothing. Of answers: the confidence of the best class where copies agree. Of maps: how alike those of
-// copies are, less how alike those of the empty picture are. Vectors and points of the one thing that
-// fills the picture say nothing: they are alike however the network is fed. `empty` is what the network
-// says of a grey picture.
+// Returns the evidence of one frame, 0 or more. Objects: the sum of confidences on which copies
+// agree, times its share of all confidence; objects that an empty picture has as well, or that fill
+// the picture, count for nothing. Answers: the confidence of the best class where copies agree.
+// Maps: the likeness of maps of copies, minus their likeness to the empty picture's. Vectors and
+// points for the whole picture say nothing, because they are alike however the network is fed.
+// `empty`: the results for a grey picture.
 double evidence(const Copies& copies, const PictureResults& empty);
 
-// Of candidates that saw the same frames.
+// Comparison of two ways a and b that saw the same frames.
 struct Paired {
   double mean = 0;   // of the differences a - b
-  double error = 0;  // standard error of that mean
+  double error = 0;  // standard error of the mean
 };
 Paired paired(const std::vector<double>& a, const std::vector<double>& b);
 

@@ -1,4 +1,5 @@
-// clinfer graph: the network as a Graphviz drawing, as read or after a pass, or its layers as JSON.
+// clinfer graph: prints the network as a Graphviz drawing, as read or after a pass, or its layers
+// as JSON.
 #include <algorithm>
 #include <array>
 #include <iostream>
@@ -25,8 +26,8 @@ std::string pass_names() {
   return names;
 }
 
-// One line: each layer that is left after all passes, with its kernel or the reason for the host, and the
-// layers of the model that it computes besides.
+// Returns one line with each layer that is left after all passes, its kernel or the reason for the
+// host, and the layers of the model that it computes as well.
 std::string json_of(const Plan& plan, const Model& model, const std::string& device) {
   const auto& known = plan.graph->layers;
   std::vector<std::string> layers;
@@ -96,7 +97,7 @@ void run(const Arguments& arguments) {
     run_passes(*graph, context, until);
   }
   if (!until.empty()) return write(to_dot(*graph), arguments.value("-o"));
-  // Layers without a kernel are an error, as when the model runs.
+  // Fails for layers without a kernel, as running the model does.
   const std::string without_kernels = json ? "" : to_dot(*graph);
   try {
     const Plan plan = make_plan(std::move(graph), device->traits);

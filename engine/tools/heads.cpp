@@ -1,4 +1,5 @@
-// clinfer heads: how the element reads a model's outputs and why, and what that gives on a picture.
+// clinfer heads: reports how the element reads a model's outputs and why, and what that gives on a
+// picture.
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
@@ -43,7 +44,7 @@ bool is_picture(const std::string& file) {
   return false;
 }
 
-// The name as a format of printf(), which the elements of numbered files take.
+// Escapes the name as a format of printf(), which elements for numbered files take.
 std::string pattern(const std::string& file) {
   std::string text;
   for (const char c : file) text += c == '%' ? std::string("%%") : std::string(1, c);
@@ -55,7 +56,8 @@ void decode(const std::string& file, std::vector<std::string>& words) {
                  "!", "video/x-raw,format=RGB"});
 }
 
-// clinfer with what the options say, to a drawn picture; of several the last one stays.
+// Adds clinfer with these options, and elements that write a drawn picture; of several pictures the
+// last one stays.
 void infer_and_draw(const ModelOptions& options, const Arguments& arguments,
                     const std::string& drawn, std::vector<std::string>& words) {
   append(words, {"clinfer", assignment("model", arguments.positional(0))});
@@ -76,13 +78,13 @@ void infer_and_draw(const ModelOptions& options, const Arguments& arguments,
                  "multifilesink", assignment("location", pattern(drawn))});
 }
 
-// Numbered pictures in a folder.
+// Return the name, or the pattern, of numbered pictures in a folder.
 std::string picture(const Folder& folder, int number) {
   return folder.file(std::to_string(number) + ".png");
 }
 std::string pictures(const Folder& folder) { return pattern(folder.file("")) + "%d.png"; }
 
-// Writes the first `count` frames of a video, numbered from 0. A decoder may give more.
+// Writes the first `count` frames of a video, numbered from 0. A decoder may write more.
 void unpack(const std::string& video, int count, const Folder& folder) {
   std::vector<std::string> words;
   decode(video, words);
@@ -113,7 +115,7 @@ void show_frames(const Folder& folder, const ModelOptions& options, int count,
   run_elements(words, kNeeds);
 }
 
-// One picture, which stands for all frames of a clip, or the first frames of a video.
+// Shows a picture, which stands for all frames of a clip, or the first frames of a video.
 void show_file(const std::string& file, const ModelOptions& options, int clip_length,
                const std::string& drawn, const Arguments& arguments) {
   std::vector<std::string> words;
@@ -129,7 +131,7 @@ void show_file(const std::string& file, const ModelOptions& options, int clip_le
   show_frames(folder, options, clip_length, drawn, arguments);
 }
 
-// Pictures that are the frames of one clip.
+// Shows pictures that are the frames of one clip.
 void show_clip(const std::vector<std::string>& files, const ModelOptions& options,
                const std::string& drawn, const Arguments& arguments) {
   const Folder folder;
@@ -144,7 +146,7 @@ void show_clip(const std::vector<std::string>& files, const ModelOptions& option
   show_frames(folder, options, number, drawn, arguments);
 }
 
-// Where a picture was drawn: on stdout, but where that has JSON alone.
+// Prints where a picture was drawn: to stdout, or to stderr if stdout has only JSON.
 void say_drawn(const std::string& file, const Arguments& arguments) {
   (arguments.has("--json") ? std::cerr : std::cout) << "drawn: " << file << "\n" << std::flush;
 }
@@ -192,7 +194,7 @@ std::string json_of(const Port& port, const char* more, const std::string& value
                       {more, json_quoted(value)}});
 }
 
-// Writes in one line of JSON what explain() says.
+// Returns the output of explain() as one line of JSON.
 std::string json_of(const Network& network) {
   const Model& model = *network.model;
   std::vector<std::string> inputs, outputs, heads, facts;
@@ -226,7 +228,7 @@ std::string json_of(const Network& network) {
          "\n";
 }
 
-// A model that leaves its size open is described in one that serves.
+// Describes a model that leaves its size open for a size that works.
 Network describe(ModelOptions options, const Arguments& arguments) {
   try {
     return describe_network(options);

@@ -165,14 +165,15 @@ int report(const std::string& what, int status) {
 int main(const std::vector<std::string>& words) {
   try {
     dispatch(words);
-    // A write that failed on the way may have emptied the buffer, and its reason is gone.
+    // Clears errno first: a write that failed earlier may have emptied the buffer, and its reason
+    // is lost.
     errno = 0;
     if (!std::cout.flush() || std::ferror(stdout) != 0)
       return report("cannot write to stdout" + (errno != 0 ? ": " + system_reason(errno) : ""), 1);
     return 0;
   } catch (const Error& error) {
     const int status = report(error.what(), error.code() == ErrorCode::bad_argument ? 2 : 1);
-    // An interrupted program ends at once; an orderly exit would wait for running compilers.
+    // Ends at once after an interrupt, because an orderly exit would wait for running compilers.
     if (error.code() == ErrorCode::cancelled) std::_Exit(status);
     return status;
   } catch (const std::exception& error) {

@@ -1,4 +1,5 @@
-// The .npy format: magic, version, length of a header that is a Python dict, then the elements.
+// Reads and writes the .npy format: magic, version, length of a header that is a Python dict, then
+// the elements.
 #include "engine/tools/npy.h"
 
 #include <array>
@@ -38,7 +39,8 @@ struct Header {
   Shape shape;
 };
 
-// The value of a key of the header's dict: the text after "'key':" up to the comma that ends it.
+// Returns the value of a key in the header's dict: the text from "'key':" to the comma that ends
+// it.
 std::string_view value_of(std::string_view dict, std::string_view key) {
   size_t at = std::string_view::npos;
   for (const char quote : {'\'', '"'}) {
@@ -107,7 +109,7 @@ Header parse_header(std::string_view dict) {
   return header;
 }
 
-// Elements with the first dimension innermost, to row-major.
+// Converts elements from Fortran order (first dimension innermost) to row-major order.
 Tensor from_fortran(const Tensor& from) {
   TensorDesc desc = TensorDesc::row_major(from.type(), from.shape());
   int64_t stride = 1;
@@ -142,7 +144,7 @@ Tensor parse(std::span<const std::byte> file) {
   if (static_cast<uint64_t>(bytes) > available)
     fail("cut short: " + to_string(header.shape) + " of " + std::string(name_of(header.type)) +
          " takes " + std::to_string(bytes) + " bytes, it has " + std::to_string(available));
-  // Copied first: in the file they lie at any address.
+  // Copies first, because elements in the file are not aligned.
   Tensor tensor = Tensor::allocate(header.type, header.shape);
   std::memcpy(tensor.raw_mutable(), file.data() + begin + length, static_cast<size_t>(bytes));
   return header.fortran && header.shape.size() > 1 ? from_fortran(tensor) : tensor;
@@ -172,7 +174,7 @@ void write_npy(const std::string& path, const Tensor& tensor) {
   for (int64_t dim : tensor.shape()) shape += std::to_string(dim) + ",";
   std::string dict = "{'descr': '" + order + std::string(code) +
                      "', 'fortran_order': False, 'shape': (" + shape + "), }";
-  constexpr size_t kFixed = 10;  // magic, version, length
+  constexpr size_t kFixed = 10;  // bytes of magic, version and length
   dict.resize((kFixed + dict.size() + 64) / 64 * 64 - kFixed, ' ');
   dict.back() = '\n';
   std::string head(kMagic);

@@ -1,4 +1,4 @@
-// Results placed on pictures.
+// Places results on pictures.
 #include "engine/tools/picture_results.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace clinfer {
 
 namespace {
 
-// A point of the network's input on the picture, in shares.
+// Converts a point of the network's input to the picture, in shares of its sides.
 Point on_picture(float x, float y, const Placement& place, int width, int height) {
   float across = x, down = y;
   if (place.transposed) std::swap(across, down);

@@ -1,4 +1,4 @@
-// Progress lines and interrupts.
+// Shows progress and catches interrupts.
 #include "engine/tools/progress.h"
 
 #include <unistd.h>

@@ -6,21 +6,21 @@
 
 namespace clinfer {
 
-// From then on SIGINT and SIGTERM only make interrupted() true; a second one ends the program at
-// once.
+// From the first call on, SIGINT and SIGTERM only make interrupted() return true; a second signal
+// ends the program at once.
 void catch_interrupts();
 bool interrupted();
-// Throws Error{cancelled} after an interrupt. `lost`: what becomes of the work so far.
+// Throws Error{cancelled} after an interrupt. `lost` tells what becomes of the work so far.
 void end_if_interrupted(const std::string& lost);
 
-// "what 3 of 100": one line that changes on a terminal, a line now and then elsewhere.
+// Shows "what 3 of 100": a line that changes on a terminal, or a line now and then elsewhere.
 class ProgressLine {
  public:
   ProgressLine();
   ~ProgressLine();  // removes the line from the terminal
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
-  // `of` 0: not known.
+  // `of` is 0 if the total is not known.
   void operator()(const std::string& what, size_t done, size_t of);
 
  private:

@@ -1,5 +1,5 @@
-// clinfer quantize: a model with weights and activations of 8 bits, calibrated on frames of videos by NNCF,
-// and how far it agrees with the original on other frames of them.
+// clinfer quantize: makes a model with weights and activations of 8 bits, calibrated by NNCF on
+// frames of videos, and measures how far it agrees with the original on other frames.
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,8 +25,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kFrames = 200;
-constexpr size_t kHeldOut = 3;  // every third frame is for the comparison
-constexpr double kSeconds = 4;  // of measuring speed
+constexpr size_t kHeldOut = 3;  // every third frame is used for the comparison only
+constexpr double kSeconds = 4;  // of measuring the speed
 constexpr const char* kNothing = "nothing is written";
 
 std::string helper() {
@@ -45,7 +45,7 @@ std::string numbers(const std::vector<float>& values) {
   return text;
 }
 
-// How the original is fed and read, as model_info states it.
+// Writes how the original is fed and read, as model_info states it.
 std::string json_info(const Network& network) {
   const FrameTransform& transform = network.transform;
   JsonMembers members{
@@ -71,7 +71,7 @@ std::string json_info(const Network& network) {
   return json_object(members);
 }
 
-// Writes what the helper reads.
+// Writes the inputs that the Python helper reads.
 void write_inputs(const Network& network, const std::vector<const VideoFrame*>& frames,
                   const Folder& folder) {
   ProgressLine progress;

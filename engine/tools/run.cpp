@@ -1,4 +1,4 @@
-// clinfer run: one inference from .npy files to .npy files.
+// clinfer run: computes one inference, from .npy files to .npy files.
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -24,8 +24,8 @@ std::string describe_inputs(const std::vector<Port>& inputs) {
   return text.empty() ? "none" : text;
 }
 
-// INDEX_OR_NAME=FILE.npy; names and files may hold '=' themselves, so the first split that names an
-// input counts.
+// Splits INDEX_OR_NAME=FILE.npy. Names and files may contain '=', so the first split that names an
+// input is taken.
 std::pair<size_t, std::string> split_input(const std::vector<Port>& inputs,
                                            const std::string& text) {
   if (text.find('=') == std::string::npos)
@@ -37,7 +37,8 @@ std::pair<size_t, std::string> split_input(const std::vector<Port>& inputs,
        describe_inputs(inputs));
 }
 
-// A port of any size is a plane of a picture: batch and channels count.
+// Returns whether the shape fits. A port of any size is a plane of a picture, of which only batch
+// and channels have to match.
 bool fits(const Port& port, const Shape& shape) {
   if (!port.any_size || shape.size() != port.shape.size()) return shape == port.shape;
   return std::equal(shape.begin(), shape.end() - 2, port.shape.begin());
@@ -72,7 +73,8 @@ void run(const Arguments& arguments) {
       fail("--compare-with takes no --batch (--reshape gives one) and no NV12_TWO_INPUTS");
     return compare_layers(model, config, read_inputs(model->inputs(), arguments), *reference);
   }
-  // Wrong inputs are told before minutes of compiling, unless the options change what they are.
+  // Reads inputs early, so that wrong ones are reported before minutes of compiling, unless the
+  // options change the ports.
   const bool as_stated = config.batch == 0 && !config.nv12_two_inputs;
   std::vector<Tensor> values;
   if (as_stated) values = read_inputs(model->inputs(), arguments);
@@ -91,7 +93,7 @@ void run(const Arguments& arguments) {
 
   if (folder) make_folders(*folder);
   for (size_t i = 0; i < compiled->outputs().size(); ++i) {
-    // Devices may compute in other floats than those that the model states.
+    // Converts back, because devices may compute in other floats than the model states.
     const bool half = model->outputs()[i].type == ElementType::f16;
     const Tensor output = half ? request->output(i).convert(ElementType::f16) : request->output(i);
     if (folder)

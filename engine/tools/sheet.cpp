@@ -1,4 +1,4 @@
-// A pipeline that draws frames side by side.
+// Runs a pipeline that draws frames side by side.
 #include "engine/tools/sheet.h"
 
 #include <unistd.h>

@@ -1,4 +1,5 @@
-// Contact sheets: frames with what networks say of them, drawn by the elements, in one PNG picture.
+// Makes contact sheets: one PNG picture of frames with the results of networks, drawn by the
+// elements.
 #pragma once
 
 #include <string>
@@ -10,10 +11,10 @@ namespace clinfer {
 
 struct Tile {
   const VideoFrame* frame = nullptr;
-  std::vector<std::string> element;  // "clinfer" and its properties, as gst-launch-1.0 takes them
+  std::vector<std::string> element;  // "clinfer" and its properties, as words for gst-launch-1.0
 };
 
-// Tiles of equal size row by row, `columns` in a row. Throws Error.
+// Draws tiles of equal size, `columns` in a row. Throws Error.
 void draw_sheet(const std::vector<Tile>& tiles, size_t columns, const std::string& file);
 
 }  // namespace clinfer

@@ -1,4 +1,4 @@
-// Video frames of noise.
+// Makes video frames of noise.
 #include "engine/tools/synthetic.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Made-up video frames for measurements, with the same content in every run.
+// Synthetic video frames for measurements, with the same content in every run.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@ namespace clinfer {
 // A frame that owns its planes.
 class SyntheticFrame {
  public:
-  // "1920x1080:NV12"; throws Error{bad_argument} that lists the formats.
+  // Takes "1920x1080:NV12". Throws Error{bad_argument}, which lists the formats.
   explicit SyntheticFrame(const std::string& text);
-  SyntheticFrame(const SyntheticFrame&) = delete;  // frame() points into planes_
+  SyntheticFrame(const SyntheticFrame&) = delete;  // deleted because frame() points into planes_
   SyntheticFrame& operator=(const SyntheticFrame&) = delete;
 
   const Frame& frame() const { return frame_; }
@@ -23,8 +23,8 @@ class SyntheticFrame {
   std::vector<uint8_t> planes_[3];
 };
 
-// The input that frames go to: the first one of rank 4 with 1 or 3 channels. Throws
-// Error{bad_argument} if there is none.
+// The input for frames: the first one of rank 4 with 1 or 3 channels. Throws Error{bad_argument} if
+// there is none.
 struct ImageInput {
   size_t index = 0;
   size_t batch = 1;

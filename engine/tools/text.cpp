@@ -1,4 +1,4 @@
-// Formatting.
+// Formats texts of reports.
 #include "engine/tools/text.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Requests in cycles of start and wait.
+// Runs requests in cycles of start and wait.
 #include "engine/tools/throughput.h"
 
 #include <algorithm>
@@ -55,7 +55,7 @@ size_t batch_of(const CompiledModel& compiled) {
 
 namespace {
 
-// Calls `cycle` for each request on a thread of its own. Throws what one of them threw.
+// Calls `cycle` for each request on a thread of its own. Throws the error of one of these threads.
 void run_beside_each_other(std::vector<std::unique_ptr<InferRequest>>& requests,
                            const std::function<void(InferRequest&)>& cycle) {
   std::mutex mutex;
@@ -114,7 +114,7 @@ size_t count_different(const CompiledModel& compiled,
     request.wait();
   };
   infer(*requests.front());
-  std::vector<Tensor> first;  // whose memory the request leaves alone
+  std::vector<Tensor> first;  // stays unchanged: later results go to other memory
   for (size_t i = 0; i < compiled.outputs().size(); ++i)
     first.push_back(requests.front()->output(i));
   const auto is_same = [&](InferRequest& request) {

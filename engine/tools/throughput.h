@@ -1,4 +1,4 @@
-// Latency and throughput of inferences that overlap as an application's do.
+// Measures latency and throughput of overlapping inferences, as applications have them.
 #pragma once
 
 #include <memory>
@@ -15,10 +15,10 @@ struct Measured {
   double seconds = 0;
   double images_per_second = 0;
 
-  double percentile(double p) const;  // nearest rank
+  double percentile(double p) const;  // by the nearest-rank method
 };
 
-// The inputs of every inference: tensors set once, or a frame before each start.
+// The inputs for inferences: tensors that are set once, or a frame before each start.
 struct Feed {
   explicit Feed(const CompiledModel& compiled);  // noise for every input
 
@@ -30,16 +30,16 @@ struct Feed {
   void before_start(InferRequest& request) const;
 };
 
-// Images of one inference: the first dimension of the first input.
+// Returns the number of images of one inference: the first dimension of the first input.
 size_t batch_of(const CompiledModel& compiled);
 
-// One thread a request, each in its own cycle of start and wait, until the time is over. Throws
-// what an inference threw.
+// Runs a thread for each request, in its own cycle of start and wait, until the time is over.
+// Throws the errors of inferences.
 Measured measure(std::vector<std::unique_ptr<InferRequest>>& requests, const Feed& feed,
                  double seconds, size_t batch);
 
-// Runs so many inferences, by all requests at a time as measure() does, and returns how many of them gave
-// other results than the first one, in any bit. Throws what an inference threw.
+// Runs this many inferences by all requests at a time, as measure() does, and returns how many of
+// them gave results that differ from the first one's in any bit. Throws an inference's error.
 size_t count_different(const CompiledModel& compiled,
                        std::vector<std::unique_ptr<InferRequest>>& requests, const Feed& feed,
                        size_t inferences);

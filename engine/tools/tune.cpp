@@ -22,7 +22,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kRedraw = std::chrono::milliseconds(200);  // of the bar on a terminal
+constexpr auto kRedraw = std::chrono::milliseconds(200);  // of the bar, on a terminal
 constexpr auto kLine = std::chrono::seconds(5);           // between lines elsewhere
 constexpr double kCompareSeconds = 4;
 
@@ -36,13 +36,14 @@ std::string duration(double seconds) {
   return text;
 }
 
-// A layer's name in a table.
+// Shortens a layer's name for a table.
 std::string cell(const std::string& layer) {
   constexpr size_t kWidth = 40;
   return safe_line(utf8_prefix(layer, kWidth));
 }
 
-// A bar on a terminal, a line now and then elsewhere. On stderr: stdout is for results.
+// Shows a bar on a terminal, or a line now and then elsewhere. Writes to stderr, since stdout is
+// for results.
 class ProgressBar {
  public:
   bool operator()(const TuningStatus& status) {
@@ -83,7 +84,7 @@ class ProgressBar {
   Clock::time_point drawn_ = Clock::now();
 };
 
-// Compares with as many requests in flight as users have unless they say otherwise: two a stream.
+// Compares with two requests for each stream in flight, the default for users.
 ABComparison compare(CompiledModel& untuned, CompiledModel& tuned) {
   Requests requests[2];
   for (const auto& [compiled, of] : {std::pair{&untuned, &requests[0]}, {&tuned, &requests[1]}})
@@ -133,7 +134,7 @@ std::string json_of(const LayerTuning& layer) {
                       {"failed", json_strings(layer.failed)}});
 }
 
-// `pipeline`: the choice of streams as JSON, or null.
+// Returns the report as JSON. `pipeline` is the choice of streams as JSON, or null.
 std::string json_of(const CompiledModel& tuned, const std::string& model, const ABComparison& all,
                     const std::string& pipeline) {
   const TuningReport& report = tuned.tuning();
@@ -156,7 +157,7 @@ std::string json_of(const CompiledModel& tuned, const std::string& model, const 
                       {"layers", json_array(layers)}});
 }
 
-// Says which of the model's problems have a record on the device, and how much of the work.
+// Reports which of the model's problems have a record for the device, and their share of the work.
 void check(const Arguments& arguments, Config config) {
   if (const auto file = arguments.value("--tuning-file")) {
     config.tuning_file = *file;

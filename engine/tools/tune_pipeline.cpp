@@ -1,4 +1,4 @@
-// Successive halving over streams x requests x batch.
+// Measures combinations of streams, requests and batch by successive halving.
 #include "engine/tools/tune_pipeline.h"
 
 #include <algorithm>
@@ -13,15 +13,17 @@ namespace clinfer {
 
 namespace {
 
-constexpr double kFirstSeconds = 0.25;  // of one measurement; doubles as the field gets smaller
-constexpr int kRounds = 2;              // measurements of each before the worse two thirds leave
-// Another choice must reach this multiple of one stream's throughput.
+// Time of the first measurement; doubled each time fewer contenders are left.
+constexpr double kFirstSeconds = 0.25;
+// Measurements of each contender before the worse two thirds are dropped.
+constexpr int kRounds = 2;
+// The factor by which another choice must exceed the throughput of one stream.
 constexpr double kWorthSwitching = 1.02;
 
 struct Contender {
   PipelineChoice choice;
   std::shared_ptr<CompiledModel> compiled;
-  std::vector<double> ratios;  // of its throughput to the first contender's in the same round
+  std::vector<double> ratios;  // its throughput divided by the first contender's in the same round
   std::vector<double> rates;   // images/s
 };
 
@@ -35,11 +37,12 @@ double rate_of(const Contender& contender, double seconds) {
   return measure(requests, feed, seconds, contender.choice.batch).images_per_second;
 }
 
-// All combinations that fit the device's memory, one stream with two requests first.
+// Returns all combinations that fit the device's memory, the one of one stream with two requests
+// first.
 std::vector<Contender> contenders(const std::shared_ptr<const Model>& model, Config config,
                                   unsigned batch, const std::function<bool()>& go_on,
                                   std::FILE* out) {
-  config.tuning_mode = TuningMode::use_existing;  // the kernels are settled
+  config.tuning_mode = TuningMode::use_existing;  // keeps the kernels as they are
   const Progress progress = [&](const std::string&, size_t, size_t) { return go_on(); };
   std::vector<Contender> all;
   for (const unsigned images :
@@ -53,7 +56,8 @@ std::vector<Contender> contenders(const std::shared_ptr<const Model>& model, Con
       } catch (const Error& error) {
         const bool fits = error.code() != ErrorCode::out_of_memory &&
                           error.code() != ErrorCode::unsupported &&
-                          error.code() != ErrorCode::bad_model;  // of the batch
+                          // A batch that the model does not allow.
+                          error.code() != ErrorCode::bad_model;
         if (fits || all.empty()) throw;
         std::fprintf(out, "batch %u, %u streams: left out: %s\n", images, streams, error.what());
         break;
@@ -106,7 +110,7 @@ PipelineChoice tune_pipeline(const std::shared_ptr<const Model>& model, const Co
     std::fprintf(out, "%7u  %8u  %5u  %10.1f  %6.3f\n", all[i].choice.streams,
                  all[i].choice.requests, all[i].choice.batch, all[i].choice.images_per_second,
                  gain(i));
-    // Another choice must be clearly better than the first of its batch.
+    // Another choice must be clearly better than the first one for its batch.
     const auto [entry, fresh] = best_of_batch.try_emplace(all[i].choice.batch, i);
     if (!fresh && gain(i) > kWorthSwitching * gain(entry->second)) entry->second = i;
     if (gain(i) > kWorthSwitching * gain(best)) best = i;

@@ -1,4 +1,4 @@
-// clinfer tune --pipeline: the best number of streams, requests and images an inference.
+// clinfer tune --pipeline: finds the best number of streams, requests and images for an inference.
 #pragma once
 
 #include <cstdio>
@@ -10,8 +10,9 @@
 
 namespace clinfer {
 
-// Measures by turns, prints a table into `out`, keeps the best in config.tuning_file, and returns it. batch 0:
-// tries several. Stops where `go_on` says so, keeping nothing. Throws Error.
+// Measures alternately, prints a table to `out`, writes the best choice to config.tuning_file and
+// returns it. `batch` 0: tries several sizes. If `go_on` returns false, stops and writes nothing.
+// Throws Error.
 PipelineChoice tune_pipeline(const std::shared_ptr<const Model>& model, const Config& config,
                              unsigned batch, const std::function<bool()>& go_on, std::FILE* out);
 

@@ -29,8 +29,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMemory = size_t{512} << 20;
 constexpr size_t kLargestSide = 16384;
-constexpr auto kLongest = std::chrono::seconds(20);  // of a source without end
-constexpr auto kSilence = std::chrono::seconds(30);  // without a frame
+constexpr auto kLongest = std::chrono::seconds(20);  // for a source without end
+constexpr auto kSilence = std::chrono::seconds(30);  // limit for waiting for a frame
 
 class Pipe {
  public:
@@ -56,7 +56,7 @@ class Pipe {
 
 size_t rounded(size_t value, size_t to) { return (value + to - 1) / to * to; }
 
-// "name=(type)value" in caps.
+// Returns the value of "name=(type)value" in caps.
 std::string field(const std::string& caps, const std::string& name) {
   const std::string key = " " + name + "=";
   size_t at = caps.find(key);
@@ -68,8 +68,8 @@ std::string field(const std::string& caps, const std::string& name) {
   return value;
 }
 
-// The child that decodes one video. Its frames are read one after the other, as GStreamer's data
-// protocol packs them: a header of 62 bytes that states the kind and the length of what follows.
+// Runs a child process that decodes one video. Reads its frames one after the other, as GStreamer's
+// data protocol packs them: a header of 62 bytes, which states the kind and length of what follows.
 class Decoder {
  public:
   explicit Decoder(const std::string& video) : video_(video) {
@@ -88,7 +88,7 @@ class Decoder {
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
-  // Null at the end of the video.
+  // Returns null at the end of the video.
   std::shared_ptr<std::vector<uint8_t>> next() {
     constexpr size_t kHeader = 62, kLargest = size_t{1} << 30;
     constexpr unsigned kBuffer = 1, kCaps = 2;
@@ -124,7 +124,7 @@ class Decoder {
     layout_ = layout;
   }
 
-  // False at the end of the data.
+  // Returns false at the end of the data.
   bool fill(std::vector<uint8_t>& bytes) {
     size_t filled = 0;
     const auto begin = Clock::now();
@@ -224,7 +224,7 @@ FrameLayout layout_of(const std::string& caps) {
         static_cast<double>(whole(aspect)) /
         static_cast<double>(whole(std::string_view(aspect).substr(slash + 1)));
   }
-  // A name, or range:matrix:transfer:primaries by GStreamer's numbers.
+  // Colorimetry is a name, or range:matrix:transfer:primaries in GStreamer's numbers.
   const std::string colours = layout.colours = field(caps, "colorimetry");
   layout.frame.full_range = colours.starts_with("1:") || colours == "sRGB";
   const size_t colon = colours.find(':');

@@ -1,4 +1,4 @@
-// Frames of videos, spread over them evenly, as the elements of a pipeline get them.
+// Reads frames from videos, evenly spread, as a pipeline's elements would get them.
 #pragma once
 
 #include <array>
@@ -14,36 +14,38 @@ namespace clinfer {
 struct VideoFrame {
   std::shared_ptr<const std::vector<uint8_t>> bytes;
   Frame frame;
-  std::string colours;  // its colorimetry for GStreamer; may be empty
+  std::string colours;  // colorimetry, as in GStreamer's caps; may be empty
   std::string video;
-  size_t number = 0;  // in the video, from 0
+  size_t number = 0;  // index in the video, from 0
 };
 
-// Frames of all videos (files or URIs), `count` altogether at most, in the order of the videos. Of a
-// source without end those of its first 20 seconds. Memory limits their number: 512 MiB. Shows
-// progress. Throws Error{not_found, bad_argument, cancelled}.
+// Returns frames of all videos (files or URIs), at most `count` altogether, in the order of the
+// videos. Uses the first 20 seconds of a source without end. Limits the memory of all frames to 512
+// MiB. Shows progress. Throws Error{not_found, bad_argument, cancelled}.
 std::vector<VideoFrame> sample_frames(const std::vector<std::string>& videos, size_t count);
 
-// The size, colours and memory of frames with these caps, as GStreamer writes them as text, with
-// planes without memory; bytes: of one frame. Throws Error{bad_argument} on other formats.
+// The size, colours and memory layout of frames with these caps, given in GStreamer's text form;
+// `frame` has planes without memory, and `bytes` is the size of one frame. Throws
+// Error{bad_argument} for other formats.
 struct FrameLayout {
   Frame frame;
   std::array<size_t, 3> offsets{};
   size_t bytes = 0;
-  std::string colours;  // the field colorimetry
+  std::string colours;  // the caps field colorimetry
 };
 FrameLayout layout_of(const std::string& caps);
 
-// Keeps some of a sequence of unknown length, evenly spread: every one, then every second, every
-// fourth ...
+// Keeps some elements of a sequence of unknown length, evenly spread: first every one, then every
+// second, every fourth and so on.
 class EvenSample {
  public:
   explicit EvenSample(size_t count) : count_(count) {}
-  // Returns true when the frame of this number is to be kept. Numbers come in order. Frames that were kept before may
-  // be dropped by it: kept() lists those that remain.
+  // Returns true if the frame of this number has to be kept. Numbers come in order. A call may drop
+  // frames that were kept before: kept() lists those that remain.
   bool wants(size_t number);
   const std::vector<size_t>& kept() const { return kept_; }
-  std::vector<size_t> chosen() const;  // `count` of what is kept at most, the ends included
+  // At most `count` of the kept frames, including the first and the last.
+  std::vector<size_t> chosen() const;
 
  private:
   size_t count_, step_ = 1;

@@ -1,4 +1,4 @@
-// Networks on frames.
+// Runs networks on frames.
 #include "engine/tools/video_model.h"
 
 #include <filesystem>
@@ -14,7 +14,7 @@ VideoModel::VideoModel(const ModelOptions& options, Config config)
     throw Error(ErrorCode::unsupported, network_.model->path() + " takes clips of " +
                                             std::to_string(network_.clip_length) +
                                             " frames, which this command does not feed");
-  // One frame an inference, whatever batch the file states.
+  // Infers one frame at a time, whatever batch the file states.
   config.batch = network_.model->inputs()[network_.image_input].shape[0] == 1 ? 0 : 1;
   compiled_ = compile_model(network_.model, config);
   request_ = compiled_->create_request();

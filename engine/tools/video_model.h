@@ -1,4 +1,4 @@
-// A model on a device that is fed with frames of videos by the elements' own preprocessing.
+// A compiled model that gets frames of videos by the elements' own preprocessing.
 #pragma once
 
 #include <memory>
@@ -9,21 +9,22 @@
 
 namespace clinfer {
 
-// Used by one thread at a time.
+// To be used by one thread at a time.
 class VideoModel {
  public:
-  // Says on standard error what the model leaves open. Throws Error as describe_network() and
+  // Prints to standard error what the model leaves open. Throws Error as describe_network() and
   // compile() do, and Error{unsupported} for networks of clips.
   VideoModel(const ModelOptions& options, Config config);
 
   const Network& network() const { return network_; }
   CompiledModel& compiled() const { return *compiled_; }
-  size_t file_bytes() const;  // of the model's files
+  size_t file_bytes() const;  // total size of the model's files
 
-  // The outputs for a frame that is fed in this way, and its place in the input.
+  // Returns the outputs for a frame that is fed in this way. `placement` gets its position in the
+  // input.
   std::vector<Tensor> infer(const Frame& frame, const FrameTransform& transform,
                             Placement& placement) const;
-  // As the elements do with all properties at their defaults but the threshold.
+  // Returns what the elements give with all properties at their defaults, except for the threshold.
   PictureResults results(const Frame& frame, float threshold) const;
 
  private:

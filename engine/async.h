@@ -1,5 +1,6 @@
-// Asynchronous inferences with completion callbacks: AsyncRequest runs one at a time, AsyncQueue as many as a device
-// takes. This public header is for applications that would rather be called than wait.
+// Asynchronous inferences with completion callbacks: AsyncRequest runs one at a time, AsyncQueue as
+// many as a device takes. This public header is for applications that want callbacks instead of
+// waiting.
 #pragma once
 
 #include <exception>
@@ -10,49 +11,53 @@
 
 namespace clinfer {
 
-// Called when an inference has ended: with null, and outputs that can be read, or with what wait() would have
-// thrown. It runs on a thread of the request's own. It may read outputs, set inputs and start the AsyncRequest
-// again; it must not wait for it, nor destroy it. An exception of it ends the process.
+// Called when an inference has ended. `error` is null if outputs can be read, else what wait()
+// would have thrown. Runs on a thread of the request. May read outputs, set inputs and start the
+// AsyncRequest again; must not wait for it or destroy it. An exception that leaves the callback
+// ends the process.
 using Completed = std::function<void(InferRequest& request, std::exception_ptr error)>;
 
-// A request with a thread that waits for it, once there is somebody to call.
+// A request with a thread that waits for its inferences. The thread exists once there is a
+// callback.
 class AsyncRequest {
  public:
   explicit AsyncRequest(std::unique_ptr<InferRequest> request);
-  // Ends what is in flight and waits for its call.
+  // Cancels the inference in flight and waits for its callback.
   ~AsyncRequest();
 
-  // For setting inputs and reading outputs, by one thread while no inference is in flight, or within the call.
-  // Throws Error{bad_argument} at other times.
+  // Returns the request, for setting inputs and reading outputs: by one thread while no inference
+  // is in flight, or within the callback. Throws Error{bad_argument} at other times.
   InferRequest& request() const;
-  // The call from the next start() on; empty: none. Not while an inference is in flight.
+  // Sets the callback from the next start() on; empty: none. To be called while no inference is in
+  // flight.
   void set_completed(Completed completed);
-  // As InferRequest::start(), within the call, too.
+  // Starts as InferRequest::start() does; may be called within the callback.
   void start(size_t images = 0);
-  // Until the inference that is in flight now, and the call about it, are over: then true; false after `timeout`.
-  // Throws what the inference failed with. Any thread but that of the call.
+  // Waits until the inference in flight and its callback are over. Returns true then, false after
+  // `timeout`. Throws what the inference failed with. Any thread may call this, but not the
+  // callback.
   bool wait(std::optional<std::chrono::milliseconds> timeout = {});
-  void cancel();  // as InferRequest::cancel()
+  void cancel();  // see InferRequest::cancel()
 
  private:
   struct State;
   const std::unique_ptr<State> state_;
 };
 
-// A pool of requests of one model: each inference takes whichever is free.
+// A pool of requests of one model. Each inference takes a free one.
 class AsyncQueue {
  public:
-  // `requests`: how many; 0: CompiledModel::optimal_requests().
+  // `requests`: how many to make; 0: CompiledModel::optimal_requests().
   explicit AsyncQueue(const std::shared_ptr<CompiledModel>& model, size_t requests = 0);
-  // Waits for all that was started.
+  // Waits for all inferences that were started.
   ~AsyncQueue();
 
   size_t size() const;
-  // Sleeps until a request is free, lets `fill` set its inputs and starts it; `completed` is called at its end.
-  // Any thread, but not within such a call. Throws what `fill` or the start throws; the request is free again
-  // then.
+  // Blocks until a request is free, lets `fill` set its inputs and starts it; `completed` is called
+  // when it ends. Any thread may call this, but not a callback. Throws what `fill` or the start
+  // throws; the request is free again then.
   void start(const std::function<void(InferRequest& request)>& fill, Completed completed);
-  // Until all that was started is over.
+  // Blocks until all inferences that were started are over.
   void wait();
 
  private:

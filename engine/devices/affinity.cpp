@@ -1,4 +1,4 @@
-// Stated and automatic choice of a device for each layer.
+// Chooses a device for each layer, as the model states it or automatically.
 #include "engine/devices/affinity.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace clinfer {
 
 namespace {
 
-// Elements read and written, or multiply-adds, that a host processes in a millisecond or two.
+// Work that a host does in a millisecond or two, in elements read and written, or in multiply-adds.
 constexpr double kLittleWork = 1e6;
 
 bool computes(const Node& node) {
@@ -31,7 +31,8 @@ bool host_is_fast(const Node& node) {
   return work <= kLittleWork;
 }
 
-// The one device of all nodes in the list that compute; nothing where they have several or none do.
+// Returns the device of all nodes in the list that compute; nothing if they have several devices or
+// none of them computes.
 template <typename Nodes>
 std::optional<size_t> common_device(const Nodes& nodes, const Affinities& affinities) {
   std::optional<size_t> common;
@@ -96,7 +97,7 @@ Affinities automatic_affinities(const Graph& graph, size_t devices, const HasKer
   for (const auto& node : graph.nodes())
     if (computes(*node))
       affinities[node.get()] = preferred_device(*node, devices, has_kernels, affinities);
-  // A layer alone between layers of another device joins them.
+  // A single layer between layers of another device joins them.
   for (const auto& node : graph.nodes()) {
     if (!computes(*node)) continue;
     const auto before = common_device(producers(*node), affinities),

@@ -1,4 +1,4 @@
-// HETERO: which device computes which layer.
+// Decides for HETERO which device computes which layer.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ using Affinities = std::unordered_map<const Node*, size_t>;
 // Says whether a device has kernels for a layer.
 using HasKernels = std::function<bool(const Node& node, size_t device)>;
 
-// Returns whether any layer names its device (kAffinity). Then all have to.
+// Returns whether any layer names its device (kAffinity). In that case all layers must.
 bool states_affinities(const Graph& graph);
 
 // Returns the affinities that the layers state. `full_name` turns a name in the file into one of
@@ -27,17 +27,17 @@ bool states_affinities(const Graph& graph);
 Affinities stated_affinities(const Graph& graph, const std::vector<std::string>& devices,
                              const std::function<std::string(const std::string&)>& full_name);
 
-// Each layer on the first device that has kernels for it. A layer that none has kernels for, or that
-// the first one's host computes as fast as it could be handed over, stays with the layer before it,
-// and so do layers that only move data.
+// Puts each layer on the first device that has kernels for it. A layer stays with the layer before
+// it if no device has kernels for it, if the first device's host computes it as fast as it could be
+// handed over, or if it only moves data.
 Affinities automatic_affinities(const Graph& graph, size_t devices, const HasKernels& has_kernels);
 
-// Layers whose shapes depend on what an inference finds, and all after them: they have to stay
-// together, since what they hand on has no fixed size.
+// Returns layers whose shapes depend on what an inference finds, and all layers after them. They
+// have to stay together, because tensors between them have no fixed size.
 std::unordered_set<const Node*> inseparable_layers(const Graph& graph);
 
-// Puts them on the device of the first one. Returns a warning where that overrules `affinities`, else
-// "".
+// Puts these layers on the device of the first one. Returns a warning if that overrules
+// `affinities`, else "".
 std::string put_together(const Graph& graph, const std::unordered_set<const Node*>& inseparable,
                          Affinities& affinities, const std::vector<std::string>& devices);
 

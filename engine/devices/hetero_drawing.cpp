@@ -1,4 +1,4 @@
-// Coloured Graphviz drawings.
+// Draws graphs in Graphviz's format, with colours.
 #include "engine/devices/hetero_drawing.h"
 
 #include <functional>
@@ -11,12 +11,12 @@ namespace clinfer {
 
 namespace {
 
-// Colours of Graphviz, light enough for black text.
+// Colours in Graphviz's notation, light enough for black text.
 constexpr const char* kColors[] = {"#FFC405", "#20F608", "#F1F290", "#C405FF", "#BCFF05",
                                    "#05FFC4", "#FFC7A0", "#5DA1E7", "#DC8484", "#E7A15D",
                                    "#8FBC8F", "#D8BFD8", "#B0C4DE", "#EEE8AA"};
 
-// The text below a node, and the number of its colour; an empty text gives it neither.
+// The text below a node and the index of its colour; without a text the node gets neither.
 struct Mark {
   std::string text;
   size_t color = 0;

@@ -1,4 +1,5 @@
-// HETERO: Graphviz drawings of who computes what, with a colour for each device or part.
+// Draws for HETERO which device computes what, in Graphviz's format, with a colour for each device
+// or part.
 #pragma once
 
 #include <string>
@@ -8,11 +9,11 @@
 
 namespace clinfer {
 
-// Each layer with "device=NAME".
+// Marks each layer with "device=NAME".
 std::string draw_affinities(const Graph& graph, const Affinities& affinities,
                             const std::vector<std::string>& devices);
 
-// Each layer with "subgraph=N" and "device=NAME".
+// Marks each layer with "subgraph=N" and "device=NAME".
 std::string draw_parts(const Graph& graph, const Partition& partition,
                        const std::vector<std::string>& devices);
 

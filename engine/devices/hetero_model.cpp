@@ -1,4 +1,4 @@
-// Parts of a network, one after the other and side by side.
+// Runs the parts of a network on their devices, independent ones at the same time.
 #include "engine/devices/hetero_model.h"
 
 #include <algorithm>
@@ -153,7 +153,7 @@ void HeteroRequest::start_ready_parts() {
   }
 }
 
-// A finished part's outputs to the parts that read them.
+// Passes a finished part's outputs to the parts that read them.
 void HeteroRequest::hand_on(size_t part) {
   const std::vector<Subgraph>& parts = model_->partition().parts;
   for (size_t p = part + 1; p < parts.size(); ++p)
@@ -167,7 +167,7 @@ void HeteroRequest::hand_on(size_t part) {
 bool HeteroRequest::wait(std::optional<std::chrono::milliseconds> timeout) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begun = Clock::now();
-  // Inferences that were given up may still be in flight.
+  // Also waits for inferences that were given up and may still be in flight.
   if (!running_)
     return std::all_of(requests_.begin(), requests_.end(),
                        [&](const auto& request) { return request->wait(timeout); });
@@ -189,7 +189,7 @@ bool HeteroRequest::wait(std::optional<std::chrono::milliseconds> timeout) {
       start_ready_parts();
     }
   } catch (...) {
-    states_[part] = State::done;  // it is not waited for again
+    states_[part] = State::done;  // keeps it from being waited for again
     end_all();
     throw;
   }
@@ -197,8 +197,8 @@ bool HeteroRequest::wait(std::optional<std::chrono::milliseconds> timeout) {
   return true;
 }
 
-// Parts that still run are not wanted any more, but they read the frames: waits for them, unless
-// their device does not answer.
+// Ends an inference that failed. Waits for the parts that still run, because they read the frames,
+// unless their device does not answer.
 void HeteroRequest::end_all() noexcept {
   running_ = false;
   for (size_t p = 0; p < requests_.size(); ++p) {
@@ -207,7 +207,7 @@ void HeteroRequest::end_all() noexcept {
     try {
       requests_[p]->wait();
     } catch (const std::exception&) {
-      // The failure that began it is thrown already.
+      // The first failure was thrown already.
     }
   }
 }

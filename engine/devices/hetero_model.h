@@ -1,5 +1,5 @@
-// HETERO: parts of a network on several devices, each a compiled model of its own. Tensors go from one
-// to the next through host memory.
+// A model of HETERO: parts of a network on several devices, each of them a compiled model. Tensors
+// go from one part to the next through host memory.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,8 @@ namespace clinfer {
 
 class HeteroModel final : public JoinedModel, public std::enable_shared_from_this<HeteroModel> {
  public:
-  // `parts`: compiled, in the partition's order. `inputs`, `outputs`: of the whole network.
+  // `parts`: compiled, in the order of `partition`. `inputs`, `outputs`: those of the whole
+  // network.
   HeteroModel(std::shared_ptr<const Model> model, const std::string& list,
               std::vector<std::shared_ptr<CompiledModel>> parts, Partition partition,
               std::vector<Port> inputs, std::vector<Port> outputs, const Config& config,
@@ -24,7 +25,7 @@ class HeteroModel final : public JoinedModel, public std::enable_shared_from_thi
   const std::vector<Port>& inputs() const override { return inputs_; }
   const std::vector<Port>& outputs() const override { return outputs_; }
   unsigned streams() const override;
-  unsigned optimal_requests() const override;  // enough to keep every part at work
+  unsigned optimal_requests() const override;  // enough to keep all parts busy
   size_t kernel_count() const override;
   std::unique_ptr<InferRequest> create_request() override;
   bool wants_thread_per_request() const override { return true; }
@@ -33,18 +34,18 @@ class HeteroModel final : public JoinedModel, public std::enable_shared_from_thi
   bool fetches_from(const FrameMemory& memory) const override;
   std::vector<StepProfile> profile() const override;
 
-  // The calls below are for requests.
+  // The calls below are made by requests.
   size_t part_count() const { return parts().size(); }
   CompiledModel& part(size_t index) const { return *parts()[index]; }
   const Partition& partition() const { return partition_; }
 
  private:
-  const Partition partition_;  // without its graphs
+  const Partition partition_;  // graphs removed
   const std::vector<Port> inputs_, outputs_;
 };
 
-// One inference: wait() hands on what a part has computed, and starts the parts that have all they
-// need.
+// A request of the whole network. wait() hands on what a part has computed, and starts the parts
+// that have all their inputs.
 class HeteroRequest final : public InferRequest {
  public:
   explicit HeteroRequest(std::shared_ptr<HeteroModel> model);

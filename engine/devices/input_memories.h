@@ -1,4 +1,4 @@
-// InferRequest::input_memory() of requests that hand their inputs on to others.
+// Implements InferRequest::input_memory() for requests that pass their inputs on to other requests.
 #pragma once
 
 #include <map>
@@ -17,7 +17,7 @@ inline const Port& port_of(const std::vector<Port>& inputs, size_t index) {
                                            "; the model has " + std::to_string(inputs.size()));
 }
 
-// Host memory for inputs, whose content start() sets. Of one thread.
+// Host memory for inputs, which start() passes on. Not thread-safe.
 class InputMemories {
  public:
   std::span<std::byte> of(size_t index, const Port& port) {
@@ -30,13 +30,14 @@ class InputMemories {
     counting_.insert(index);
     return {static_cast<std::byte*>(memory.raw_mutable()), memory.bytes()};
   }
-  // Another function has set the input.
+  // Notes that another function has set the input.
   void forget(size_t index) { counting_.erase(index); }
-  // An image of the input is about to be set: the others keep what the memory holds.
+  // Prepares for setting an image of the input: passes on what the memory holds, for the other
+  // images.
   void hand_over(size_t index, InferRequest& request) {
     if (counting_.erase(index) != 0) request.set_input(index, memories_.at(index));
   }
-  // Sets those that count. The request copies them, and may call forget().
+  // Sets all inputs that were given by memory. The request copies them, and may call forget().
   void set(InferRequest& request) {
     const std::set<size_t> counting = counting_;
     for (const size_t index : counting) request.set_input(index, memories_.at(index));
@@ -44,7 +45,7 @@ class InputMemories {
   }
 
  private:
-  std::map<size_t, Tensor> memories_;  // by input
+  std::map<size_t, Tensor> memories_;  // by index of the input
   std::set<size_t> counting_;
 };
 

@@ -1,4 +1,4 @@
-// Facts of several compiled models as those of one.
+// Combines what several compiled models tell about themselves.
 #include "engine/devices/joined_model.h"
 
 #include <algorithm>

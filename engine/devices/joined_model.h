@@ -1,5 +1,5 @@
-// The part that models on several devices share: facts are added up, and frames come from system
-// memory alone.
+// Implements what models on several devices have in common: combines the facts of their parts, and
+// takes frames from system memory only.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,8 @@ namespace clinfer {
 
 class JoinedModel : public CompiledModel {
  public:
-  // `parts`: at least one, of the same or of different devices. `list`: as the user wrote it.
+  // `parts`: at least one, of the same or of different devices. `list`: the devices as the user
+  // wrote them.
   JoinedModel(std::shared_ptr<const Model> model, std::string list,
               std::vector<std::shared_ptr<CompiledModel>> parts, const Config& config,
               std::vector<std::string> warnings);

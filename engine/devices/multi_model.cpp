@@ -1,4 +1,4 @@
-// Requests spread over devices, and moved when one fails.
+// Spreads requests over devices, and moves them to another device when one fails.
 #include "engine/devices/multi_model.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace clinfer {
 
 namespace {
 
-// Returns whether a device or its driver failed, and not the caller.
+// Returns whether the error is a failure of a device or its driver, and not of the caller.
 bool is_failure_of_device(const Error& error) {
   return error.code() == ErrorCode::device_failed || error.code() == ErrorCode::out_of_memory ||
          error.code() == ErrorCode::no_device;
@@ -42,7 +42,7 @@ MultiModel::MultiModel(std::shared_ptr<const Model> model, const std::string& li
     check_same(parts()[0]->outputs(), part->outputs(), list);
     most = std::max(most, part->streams());
   }
-  // Stream by stream, so that few requests are on many devices.
+  // Goes stream by stream, so that a few requests are spread over many devices.
   for (unsigned stream = 0; stream < most; ++stream)
     for (size_t device = 0; device < parts().size(); ++device)
       if (stream < parts()[device]->streams()) places_.push_back(device);
@@ -129,7 +129,8 @@ void MultiRequest::leave_lost_device() {
                 "device=" + model_->device().id + ": every device of the list has failed");
 }
 
-// Takes what was set, and what is in flight, to another device. False where none is left.
+// Moves the inputs that were set, and the inference in flight, to another device. Returns false if
+// none is left.
 bool MultiRequest::move_on(std::string why, bool answers) {
   size_t failed = device_;
   for (bool first = true;; first = false) {
@@ -154,10 +155,11 @@ bool MultiRequest::move_on(std::string why, bool answers) {
   }
 }
 
-// `answers`: the device that is left has nothing of this request in flight.
+// `answers`: the device that is left has no inference of this request in flight.
 void MultiRequest::replace(std::unique_ptr<InferRequest> request, size_t device, bool answers) {
   device_ = device;
-  std::unique_ptr<InferRequest> before;  // destroyed without the lock: that may wait
+  // Destroyed after the lock is released, because its destructor may wait.
+  std::unique_ptr<InferRequest> before;
   {
     const std::lock_guard lock(mutex_);
     before = std::exchange(inner_, std::move(request));
@@ -243,7 +245,7 @@ void MultiRequest::start(size_t images) {
 }
 
 bool MultiRequest::wait(std::optional<std::chrono::milliseconds> timeout) {
-  if (!running_) return inner_->wait(timeout);  // an inference without an answer may be in flight
+  if (!running_) return inner_->wait(timeout);  // an inference that got no answer may be in flight
   try {
     if (!on_a_device([&] { return inner_->wait(timeout); })) return false;
   } catch (...) {

@@ -1,5 +1,5 @@
-// MULTI: each request belongs to a stream of one of several devices. Applications take the next request
-// that is idle, and thereby the device that is free.
+// A model of MULTI: each request belongs to a stream of one of several devices. Applications take
+// the next idle request, and so the device that is free.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ namespace clinfer {
 
 class MultiModel final : public JoinedModel, public std::enable_shared_from_this<MultiModel> {
  public:
-  // One model a device. Throws Error{bad_argument} where they take or give different tensors.
+  // `models`: one for each device. Throws Error{bad_argument} if their inputs or outputs differ.
   MultiModel(std::shared_ptr<const Model> model, const std::string& list,
              std::vector<std::shared_ptr<CompiledModel>> models, const Config& config,
              std::vector<std::string> warnings);
@@ -37,9 +37,9 @@ class MultiModel final : public JoinedModel, public std::enable_shared_from_this
   // Requests call these, on any thread.
   CompiledModel& on_device(size_t device) const { return *parts()[device]; }
   bool is_lost(size_t device) const { return lost_[device]; }
-  // No inference begins there any more, which is said once.
+  // Starts no more inferences on that device, and reports this once.
   void lose(size_t device, const std::string& why);
-  // A device that works, each in turn; nothing where none is left.
+  // Returns the working devices in turn; nothing if none is left.
   std::optional<size_t> next_device();
 
  private:
@@ -48,7 +48,7 @@ class MultiModel final : public JoinedModel, public std::enable_shared_from_this
   std::vector<std::atomic<bool>> lost_;  // by device
 };
 
-// A request of one device, until that fails: then it goes on with the same inference on another one.
+// A request of one device. When that device fails, it repeats the inference on another one.
 class MultiRequest final : public InferRequest {
  public:
   MultiRequest(std::shared_ptr<MultiModel> model, size_t device);
@@ -74,8 +74,8 @@ class MultiRequest final : public InferRequest {
     FrameTransform transform;
     const FrameMemory* memory;
   };
-  // Calls f until it succeeds, on another device where the device fails. Throws what is no failure of
-  // a device, or the last device's.
+  // Calls f until it succeeds, on another device after each failure of a device. Throws all other
+  // errors, and that of the last device.
   template <typename F>
   auto on_a_device(const F& f);
   void leave_lost_device();
@@ -87,19 +87,21 @@ class MultiRequest final : public InferRequest {
   const std::shared_ptr<MultiModel> model_;
   size_t device_;
   InputMemories memories_;
-  // The inputs that were set last, kept for other devices: their elements are the request's own.
+  // The inputs that were set last, kept for other devices. They own their elements.
   std::map<size_t, Tensor> inputs_;
   std::map<std::pair<size_t, size_t>, SetFrame>
-      frames_;  // of the next inference; by input and image
-  // FrameTransform::nhwc of images whose frames an earlier inference has read: the device alone has them.
+      frames_;  // by input and image, for the next inference
+  // FrameTransform::nhwc of images whose frames an earlier inference has read, so that only the
+  // device holds them.
   std::map<std::pair<size_t, size_t>, bool> on_device_;
-  LostImages lost_;  // with a device that has failed
+  LostImages lost_;  // images that were lost with a device that failed
   size_t images_ = 0;
   bool running_ = false, keeps_frames_ = false;
   std::atomic<bool> cancelled_{false};
-  std::mutex mutex_;  // held to replace inner_, and by other threads that use it: cancel()
+  // Locked to replace inner_, and by other threads that use it, as cancel() does.
+  std::mutex mutex_;
   std::unique_ptr<InferRequest> inner_;
-  std::vector<std::unique_ptr<InferRequest>> given_up_;  // on devices that do not answer
+  std::vector<std::unique_ptr<InferRequest>> given_up_;  // requests on devices that do not answer
 };
 
 }  // namespace clinfer

@@ -1,4 +1,4 @@
-// Cuts a graph where its device changes.
+// Cuts a graph into parts where its device changes.
 #include "engine/devices/partition.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace clinfer {
 
 namespace {
 
-using Stage = std::pair<size_t, size_t>;  // number of changes of device before it, and its device
+using Stage = std::pair<size_t, size_t>;  // number of device changes before it, and its device
 
 class Splitter {
  public:
@@ -42,11 +42,11 @@ class Splitter {
   }
 
  private:
-  // One part for each device and number of device changes along the path to a node. Edges between
-  // parts lead to a larger number, so no two parts depend on each other.
+  // Makes a part for each pair of a device and a number of device changes on the path to a node.
+  // Edges between parts lead from smaller to larger numbers, so no two parts depend on each other.
   void find_parts() {
     std::unordered_map<const Node*, size_t> changes;
-    size_t last = 0;  // of the inseparable ones
+    size_t last = 0;  // largest number among the inseparable layers
     for (const auto& node : graph_.nodes()) {
       const auto device = affinities_.find(node.get());
       if (device == affinities_.end()) continue;
@@ -90,7 +90,7 @@ class Splitter {
       copies_[part][{&node, static_cast<int>(port)}] = {added, static_cast<int>(port)};
   }
 
-  // The edge as the part has it.
+  // Returns the edge inside the part.
   Edge local(size_t part, const Edge& edge) {
     const auto key = std::pair{static_cast<const Node*>(edge.node), edge.port};
     if (const auto known = copies_[part].find(key); known != copies_[part].end())
@@ -116,7 +116,7 @@ class Splitter {
     return copies_[part][key] = {added, 0};
   }
 
-  // The edge as an output of the part, which has it already or gets it.
+  // Returns the edge as an output of the part, which is added if the part does not have it.
   Partition::Output output(size_t part, const Edge& edge) {
     const Edge mine = local(part, edge);
     std::vector<Edge>& results = results_[part];
@@ -129,7 +129,7 @@ class Splitter {
   const Graph& graph_;
   const Affinities& affinities_;
   const std::unordered_set<const Node*>& inseparable_;
-  std::unordered_map<const Node*, size_t> parameters_;  // their places in the graph's list
+  std::unordered_map<const Node*, size_t> parameters_;  // indices into the graph's list
   Partition partition_;
   std::vector<std::map<std::pair<const Node*, int>, Edge>> copies_;  // by part
   std::vector<std::vector<Edge>> results_;                           // by part

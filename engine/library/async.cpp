@@ -1,4 +1,4 @@
-// The threads that wait for requests, and the pool of requests.
+// Implements the threads that wait for requests, and the pool of requests.
 #include "engine/async.h"
 
 #include <condition_variable>
@@ -23,7 +23,7 @@ struct AsyncRequest::State {
   }
 
   bool in_call() const { return std::this_thread::get_id() == calling; }
-  // Without a thread, the request looks itself.
+  // Does nothing without a thread, since the request checks itself then.
   void check_idle() const {
     if (started != over && !in_call())
       throw Error(ErrorCode::bad_argument, "the request is in flight; wait() first");
@@ -57,12 +57,12 @@ struct AsyncRequest::State {
   }
 
   const std::unique_ptr<InferRequest> request;
-  std::mutex mutex;  // guards what follows
+  std::mutex mutex;  // guards the members below
   std::condition_variable changed;
   Completed completed;
-  uint64_t started = 0, over = 0;  // inferences
-  std::thread::id calling;         // the thread, while it is within the call
-  std::exception_ptr error;        // of the last one
+  uint64_t started = 0, over = 0;  // numbers of inferences
+  std::thread::id calling;         // the thread, while it runs the callback
+  std::exception_ptr error;        // of the last inference
   bool ends = false;
   std::thread thread;
 };
@@ -82,7 +82,7 @@ void AsyncRequest::set_completed(Completed completed) {
   const std::lock_guard lock(state_->mutex);
   state_->check_idle();
   if (completed && !state_->thread.joinable()) {
-    state_->request->wait();  // what was started without a thread
+    state_->request->wait();  // waits for an inference that was started without a thread
     state_->thread = start_thread([state = state_.get()] { state->work(); });
   }
   state_->completed = std::move(completed);
@@ -122,7 +122,8 @@ struct AsyncQueue::State {
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<AsyncRequest*> idle;
-  std::vector<std::unique_ptr<AsyncRequest>> all;  // destroyed first: their calls use the others
+  // Destroyed first, because their callbacks use the other members.
+  std::vector<std::unique_ptr<AsyncRequest>> all;
 
   void give_back(AsyncRequest* request) {
     {
@@ -154,9 +155,9 @@ void AsyncQueue::start(const std::function<void(InferRequest& request)>& fill,
   state_->idle.pop_back();
   lock.unlock();
   try {
-    request->wait();  // until its thread has come back from the call that gave it back
+    request->wait();  // until its thread has returned from the callback that gave it back
   } catch (const std::exception&) {
-    // The call was told.
+    // The error was reported to the callback.
   }
   try {
     fill(request->request());

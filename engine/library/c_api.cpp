@@ -1,4 +1,4 @@
-// The functions of clinfer.h: what the C++ headers have, by opaque handles and status codes.
+// Implements clinfer.h by the C++ headers, with opaque handles and status codes.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -66,7 +66,7 @@ static_assert(static_cast<int>(clinfer::PixelFormat::gray8) == CLINFER_GREY8);
 static_assert(static_cast<int>(clinfer::ResizeMode::crop) == CLINFER_CROP);
 static_assert(static_cast<int>(clinfer::ColorOrder::gray) == CLINFER_COLOR_GREY);
 
-// Within a handler: what is being handled.
+// Returns the status for the exception that is being handled. To be called within a handler.
 clinfer_status failure() {
   try {
     throw;
@@ -96,7 +96,7 @@ clinfer_status guarded(const Function& function) noexcept {
   }
 }
 
-// An argument that must not be NULL.
+// Throws for an argument that must not be NULL.
 template <typename T>
 T& given(T* argument, const char* name) {
   if (argument == nullptr) throw Error(ErrorCode::bad_argument, std::string(name) + " is NULL");
@@ -466,7 +466,8 @@ clinfer_status clinfer_request_start(clinfer_request* request) {
 clinfer_status clinfer_request_wait(clinfer_request* request, int64_t milliseconds, int* done) {
   return guarded([&] {
     std::optional<std::chrono::milliseconds> timeout;
-    constexpr int64_t kForEver = int64_t{1} << 40;  // more, in nanoseconds, is no number
+    // Longer times overflow when counted in nanoseconds.
+    constexpr int64_t kForEver = int64_t{1} << 40;
     if (milliseconds >= 0 && milliseconds < kForEver)
       timeout = std::chrono::milliseconds(milliseconds);
     const bool over = given(request, "the request").request.wait(timeout);

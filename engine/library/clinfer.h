@@ -2,9 +2,10 @@
 // object that was made is destroyed by its own function, which takes NULL, too. Names, numbers and structures here
 // do not change within a soname of the library; later versions add to them.
 //
-// Functions that can fail return CLINFER_OK or what failed; clinfer_last_error() has one line about it: what, where
-// and what to do. Results come through the last arguments and are untouched where a call fails. NULL for an object or
-// a result is CLINFER_BAD_ARGUMENT. Text is UTF-8; pointers that functions return belong to the object.
+// Functions that can fail return CLINFER_OK or a status; clinfer_last_error() then has one line
+// about it: what, where and what to do. Results are written to the last arguments, unless a call
+// fails. NULL for an object or a result is CLINFER_BAD_ARGUMENT. Text is UTF-8; pointers that
+// functions return belong to the object.
 //
 // Threads: devices, models and compiled models are shared by any of them; a configuration and a request belong to
 // one thread at a time, but clinfer_request_cancel() may come from any.
@@ -23,15 +24,15 @@ extern "C" {
 // Grows with each function or constant that is added.
 #define CLINFER_API_VERSION 1
 
-CLINFER_API const char *clinfer_version(void);   // of the library: "0.2.0"
+CLINFER_API const char *clinfer_version(void);  // version of the library: "0.2.0"
 CLINFER_API unsigned clinfer_api_version(void);  // CLINFER_API_VERSION of the library
 
 // ---- errors ---------------------------------------------------------------------------------
 
 typedef enum clinfer_status {
   CLINFER_OK = 0,
-  CLINFER_BAD_MODEL = 1,     // the model's bytes are malformed or contradict themselves
-  CLINFER_NOT_FOUND = 2,     // a file that was named is not there or cannot be read
+  CLINFER_BAD_MODEL = 1,  // the model's bytes are malformed or contradict themselves
+  CLINFER_NOT_FOUND = 2,  // a named file does not exist or cannot be read
   CLINFER_UNSUPPORTED = 3,   // well-formed, but this software cannot run it
   CLINFER_BAD_ARGUMENT = 4,  // the caller asked for something impossible
   CLINFER_NO_DEVICE = 5,     // no OpenCL device fits
@@ -42,7 +43,8 @@ typedef enum clinfer_status {
   CLINFER_NO_ANSWER = 10     // the device takes too long (key DEVICE_TIMEOUT) and may still be at work
 } clinfer_status;
 
-// About the last call of this thread that failed; "" before one has. Valid until this thread's next call that fails.
+// Describes the last call of this thread that failed; "" if none has. Valid until this thread's
+// next call that fails.
 CLINFER_API const char *clinfer_last_error(void);
 
 // ---- tensors --------------------------------------------------------------------------------
@@ -63,7 +65,8 @@ typedef enum clinfer_type {
 } clinfer_type;
 
 CLINFER_API size_t clinfer_type_size(clinfer_type type);      // bytes of an element; 0 where there is no such type
-CLINFER_API const char *clinfer_type_name(clinfer_type type); // "f32"; NULL likewise
+// Returns the type's name, as "f32"; NULL if there is no such type.
+CLINFER_API const char *clinfer_type_name(clinfer_type type);
 
 // Elements in host memory, dense, the last dimension innermost. A scalar has rank 0.
 typedef struct clinfer_tensor {
@@ -90,7 +93,7 @@ typedef enum clinfer_device_text {
 CLINFER_API clinfer_status clinfer_devices_list(clinfer_devices **devices);
 CLINFER_API void clinfer_devices_destroy(clinfer_devices *devices);
 CLINFER_API size_t clinfer_devices_count(const clinfer_devices *devices);
-// NULL where there is no such device or text.
+// Returns NULL if there is no such device or text.
 CLINFER_API const char *clinfer_devices_text(const clinfer_devices *devices, size_t index, clinfer_device_text text);
 CLINFER_API uint64_t clinfer_devices_memory(const clinfer_devices *devices, size_t index); // bytes
 
@@ -98,18 +101,19 @@ CLINFER_API uint64_t clinfer_devices_memory(const clinfer_devices *devices, size
 
 typedef struct clinfer_model clinfer_model;
 
-// Reads an OpenVINO IR (.xml, and the .bin beside it) or an ONNX model. `shapes`: shapes of inputs where the file
-// leaves them open, or others than it states: "640x480", or "INPUT=1,3,480,640" by number or name; several are
-// separated by ';'. NULL: as the file says.
+// Reads an OpenVINO IR (.xml, and the .bin beside it) or an ONNX model. `shapes` sets shapes of
+// inputs that the file leaves open, or replaces those that it states: "640x480", or
+// "INPUT=1,3,480,640" by number or name; several are separated by ';'. NULL: the file's own shapes.
 CLINFER_API clinfer_status clinfer_model_read(const char *path, const char *shapes, clinfer_model **model);
-// Reads it from memory, which is copied: the text of an IR and its weights, or an ONNX model and no weights (NULL, 0).
-// `name` stands for the path in messages. Nothing of the model is written to the cache folder unless the key
-// CACHE_MODE is OPTIMIZE_SPEED.
+// Reads a model from memory, which is copied: the text of an IR and its weights, or an ONNX model
+// and no weights (NULL, 0). `name` stands for the path in messages. Nothing of the model is written
+// to the cache folder unless the key CACHE_MODE is OPTIMIZE_SPEED.
 CLINFER_API clinfer_status clinfer_model_read_bytes(const void *bytes, size_t size, const void *weights,
                                                     size_t weights_size, const char *name, const char *shapes,
                                                     clinfer_model **model);
 CLINFER_API void clinfer_model_destroy(clinfer_model *model);
-// A value below <rt_info>, or an ONNX model's metadata: "model_info/labels". NULL where there is none.
+// Returns a value below <rt_info>, or an ONNX model's metadata, by its key ("model_info/labels");
+// NULL if there is none.
 CLINFER_API const char *clinfer_model_info(const clinfer_model *model, const char *key);
 
 // ---- configuration --------------------------------------------------------------------------
@@ -118,7 +122,7 @@ typedef struct clinfer_config clinfer_config;
 
 CLINFER_API clinfer_status clinfer_config_create(clinfer_config **config);
 CLINFER_API void clinfer_config_destroy(clinfer_config *config);
-// A key and a value of docs/keys.md: "PERFORMANCE_HINT", "THROUGHPUT".
+// Sets a key of docs/keys.md to a value: "PERFORMANCE_HINT", "THROUGHPUT".
 CLINFER_API clinfer_status clinfer_config_set(clinfer_config *config, const char *key, const char *value);
 
 // ---- compiled models ------------------------------------------------------------------------
@@ -129,22 +133,24 @@ struct _cl_device_id;
 struct _cl_command_queue;
 struct _cl_mem;
 
-// For a device: "GPU", "GPU.1", "CPU", "MULTI:GPU.0,GPU.1", "AUTO", "HETERO:GPU,CPU"; NULL is "GPU". `config` may be
-// NULL; it and the model may be destroyed afterwards.
+// Compiles for a device: "GPU", "GPU.1", "CPU", "MULTI:GPU.0,GPU.1", "AUTO", "HETERO:GPU,CPU"; NULL
+// means "GPU". `config` may be NULL; it and the model may be destroyed afterwards.
 CLINFER_API clinfer_status clinfer_compile(const clinfer_model *model, const char *device, const clinfer_config *config,
                                            clinfer_compiled **compiled);
-// In a context of the application, on one of its devices (NULL: the only one), with a queue of its own in order
-// (NULL: the library makes some). Arguments are a cl_context, a cl_device_id and a cl_command_queue.
+// Compiles in a context of the application, on one of its devices (NULL: the only one), with an
+// in-order queue of the application (NULL: the library makes its own). Arguments are a cl_context,
+// a cl_device_id and a cl_command_queue.
 CLINFER_API clinfer_status clinfer_compile_shared(const clinfer_model *model, struct _cl_context *context,
                                                   struct _cl_device_id *device, struct _cl_command_queue *queue,
                                                   const clinfer_config *config, clinfer_compiled **compiled);
-// Its requests keep what they need.
+// Destroys the handle; requests of the model keep what they need.
 CLINFER_API void clinfer_compiled_destroy(clinfer_compiled *compiled);
 CLINFER_API const char *clinfer_compiled_device(const clinfer_compiled *compiled); // "CPU.0"
 CLINFER_API unsigned clinfer_compiled_optimal_requests(const clinfer_compiled *compiled);
-// Settings without effect, one line each; NULL after the last one.
+// Returns settings without effect, one line for each index; NULL after the last one.
 CLINFER_API const char *clinfer_compiled_warning(const clinfer_compiled *compiled, size_t index);
-// The cl_context that it uses, which lives as long as it. Models of one device share one.
+// Returns the cl_context that the model uses, which lives as long as the model. Models for one
+// device share a context.
 CLINFER_API clinfer_status clinfer_compiled_context(const clinfer_compiled *compiled, struct _cl_context **context);
 
 typedef enum clinfer_direction { CLINFER_INPUT = 0, CLINFER_OUTPUT = 1 } clinfer_direction;
@@ -157,32 +163,35 @@ typedef struct clinfer_port {
 } clinfer_port;
 
 CLINFER_API size_t clinfer_compiled_count(const clinfer_compiled *compiled, clinfer_direction direction);
-// Valid as long as the compiled model.
+// Describes a port. The texts are valid as long as the compiled model.
 CLINFER_API clinfer_status clinfer_compiled_port(const clinfer_compiled *compiled, clinfer_direction direction,
                                                  size_t index, clinfer_port *port);
-// By the name of the port, or a further name that the file gives to its tensor.
+// Finds a port by its name, or by a further name that the file gives to its tensor.
 CLINFER_API clinfer_status clinfer_compiled_find(const clinfer_compiled *compiled, clinfer_direction direction,
                                                  const char *name, size_t *index);
 
 // ---- requests -------------------------------------------------------------------------------
 
-// One inference in flight, with memory of its own: inputs, start, wait, outputs. An input stays as it was set until
-// it is set anew. Several requests in flight keep a device busy (clinfer_compiled_optimal_requests()).
+// One inference in flight, with memory of its own: set inputs, start, wait, read outputs. An input
+// stays set until it is set again. Several requests in flight keep a device busy
+// (clinfer_compiled_optimal_requests()).
 typedef struct clinfer_request clinfer_request;
 
 CLINFER_API clinfer_status clinfer_request_create(const clinfer_compiled *compiled, clinfer_request **request);
-// Waits for what is in flight, but not for long where a device does not answer. Not inside of the callback.
+// Waits for the inference in flight, but only briefly if a device does not answer. Must not be
+// called inside of the callback.
 CLINFER_API void clinfer_request_destroy(clinfer_request *request);
 
-// Copies a tensor of the port's shape; its type is converted where it is another one.
+// Copies a tensor of the port's shape; its type is converted if it differs.
 CLINFER_API clinfer_status clinfer_request_set_input(clinfer_request *request, size_t index,
                                                      const clinfer_tensor *tensor);
-// Memory for that input, of the port's type and shape, zero at first: write it while no inference is in flight. Each
-// start reads it, until the input is set otherwise. Lives as long as the request.
+// Returns memory for that input, of the port's type and shape, initially zero. Write it while no
+// inference is in flight. Each start reads it, until the input is set in another way. Lives as long
+// as the request.
 CLINFER_API clinfer_status clinfer_request_input_memory(clinfer_request *request, size_t index, void **data,
                                                         size_t *bytes);
-// A cl_mem of the model's context: dense, of the port's type and shape, from byte `offset` on. Each start copies what
-// it holds then, until the input is set otherwise.
+// Sets a cl_mem of the model's context as an input: dense, of the port's type and shape, from byte
+// `offset` on. Each start copies its content, until the input is set in another way.
 CLINFER_API clinfer_status clinfer_request_set_input_buffer(clinfer_request *request, size_t index,
                                                             struct _cl_mem *buffer, size_t offset);
 
@@ -199,7 +208,8 @@ typedef enum clinfer_format { // of a picture, 8 bits a sample
 typedef enum clinfer_resize { CLINFER_STRETCH = 0, CLINFER_LETTERBOX = 1, CLINFER_CROP = 2 } clinfer_resize;
 typedef enum clinfer_color { CLINFER_COLOR_BGR = 0, CLINFER_COLOR_RGB = 1, CLINFER_COLOR_GREY = 2 } clinfer_color;
 
-// A picture of any size in host memory, and what the network wants of it. Zero where a member is not needed.
+// A picture of any size in host memory, and how the network wants it. Members that are not needed
+// are zero.
 typedef struct clinfer_picture {
   clinfer_format format;
   int width, height;
@@ -209,35 +219,38 @@ typedef struct clinfer_picture {
   clinfer_color color;
 } clinfer_picture;
 
-// Makes image `image` of a batch from a picture, on the device: size, colours, layout and type. Its memory must stay
-// valid until wait has returned.
+// Makes image `image` of a batch from a picture, on the device: size, colours, layout and type. The
+// picture's memory must stay valid until wait has returned.
 CLINFER_API clinfer_status clinfer_request_set_picture(clinfer_request *request, size_t index, size_t image,
                                                        const clinfer_picture *picture);
 
-// Where an output goes from now on: a cl_mem of the model's context, from byte `offset` on; NULL: host memory again.
+// Sends an output to a cl_mem of the model's context, from byte `offset` on, until this is changed;
+// NULL: to host memory again.
 CLINFER_API clinfer_status clinfer_request_set_output_buffer(clinfer_request *request, size_t index,
                                                              struct _cl_mem *buffer, size_t offset);
-// Likewise, a cl_mem that the request makes and owns.
+// Sends an output to a cl_mem that the request makes and owns.
 CLINFER_API clinfer_status clinfer_request_output_buffer(clinfer_request *request, size_t index,
                                                          struct _cl_mem **buffer);
 
-// Called after each inference that was started, with what became of it, by a thread of the request's. Outputs may be
-// read there, inputs set, and the next inference started; it must not wait for the request nor destroy it. An error's
-// text is that of clinfer_last_error() there.
+// Called after each inference, with its outcome, by a thread of the request. It may read outputs,
+// set inputs and start the next inference; it must not wait for the request or destroy it. The text
+// of an error is that of clinfer_last_error() there.
 typedef void (*clinfer_callback)(void *user, clinfer_request *request, clinfer_status status);
-// NULL: none. While no inference is in flight.
+// Sets the callback; NULL: none. To be called while no inference is in flight.
 CLINFER_API clinfer_status clinfer_request_set_callback(clinfer_request *request, clinfer_callback callback,
                                                         void *user);
 
 CLINFER_API clinfer_status clinfer_request_start(clinfer_request *request); // returns at once
-// Sleeps until the inference, and the callback about it, are over, or so many milliseconds (below 0: for ever). `*done`
-// (or NULL): 1 when they are, 0 after the time. Fails with what the inference failed with.
+// Sleeps until the inference and its callback are over, or for `milliseconds` (below 0: no limit).
+// Sets `*done` (which may be NULL) to 1 if they are over, else to 0. Returns the inference's
+// failure.
 CLINFER_API clinfer_status clinfer_request_wait(clinfer_request *request, int64_t milliseconds, int *done);
-// Makes the inference in flight end soon, with CLINFER_CANCELLED.
+// Ends the inference in flight soon, with CLINFER_CANCELLED.
 CLINFER_API clinfer_status clinfer_request_cancel(clinfer_request *request);
 CLINFER_API clinfer_status clinfer_request_infer(clinfer_request *request); // start and wait
 
-// An output after wait, as the model states it but floats always f32. Valid until the request's next start or end.
+// Returns an output after wait, with the model's shape and type, but floats are f32. Valid until
+// the request's next start or its end.
 CLINFER_API clinfer_status clinfer_request_output(const clinfer_request *request, size_t index, clinfer_tensor *tensor);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-// Convolution of signs: sums of +1 and -1 by xnor and popcount. Defines:
+// Convolves signs: computes sums of +1 and -1 by xnor and popcount. Defines:
 //   STEP   0 packs the signs of 32 input channels of a pixel into a word (bits past the last
 //          channel are 0, as in the weights), 1 computes one element of the output
 //   T      storage type
@@ -45,7 +45,7 @@ KERNEL(IN(uint, signs), IN(uint, weights), OUT(T, out), const FN(Args) a TAIL_PA
       int differing = 0;
       for (int i = 0; i < a.words; ++i) differing += popcount(w[i] ^ (inside ? s[i] : 0));
       const int equal = a.in_channels - differing;
-      // Outside the image, the words are all -1; a pad of 1 is the opposite.
+      // Outside of the image all words mean -1; for a pad of 1 the sum is negated.
       const int total = equal - differing;
       sum += inside || a.pad < 0 ? total : -total;
     }

@@ -14,7 +14,7 @@ ConvShape resolve(const OpDesc& desc) {
                              desc.inputs[1].shape);
 }
 
-// The value of pixels outside the image: -1, 0 or +1.
+// Returns the value of pixels outside of the image: -1, 0 or +1.
 int64_t pad_sign(const Attributes& a) {
   const double value = a.get_float("pad_value", 0);
   return value > 0 ? 1 : value < 0 ? -1 : 0;

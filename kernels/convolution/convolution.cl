@@ -83,8 +83,8 @@ WORK_GROUP(LANES, ROWS, SLICES)
 KERNEL(IN(IN_T, in), IN(IN_T, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
   const int first = RUN_OF_TILES * a.tiles_per_item;
 #if SLICES > 1
-  // All work-items of a group must pass the barriers equally often: tiles past the end repeat the
-  // last pixel and store nothing.
+  // Tiles past the end repeat the last pixel and store nothing, because all work-items of a group
+  // must pass the barriers equally often.
   const int last = first + a.tiles_per_item;
   const int slice = get_local_id(2);
   SHARED(float, sums, SLICES* LANES* ROWS* TILE_P* VECTORS* VECTOR);

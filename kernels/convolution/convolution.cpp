@@ -57,7 +57,8 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
                   const int64_t iy = y * s.stride[1] - s.pad[1] + ky * s.dilation[1];
                   if (iz < 0 || iz >= s.in[0] || iy < 0 || iy >= s.in[1]) continue;
                   const float* row = channel + (iz * s.in[1] + iy) * s.in[2];
-                  // The outputs whose input column ix = x * stride + shift lies inside the input.
+                  // Finds the outputs whose input column ix = x * stride + shift lies inside the
+                  // input.
                   const int64_t shift = kx * s.dilation[2] - s.pad[2], step = s.stride[2];
                   const int64_t low = shift < 0 ? ceil_div(-shift, step) : 0;
                   const int64_t high =
@@ -198,7 +199,7 @@ std::vector<OpDef> convolution_ops() {
       &kWgmma, &kMma,  &rows_family(), &kXmx8, &kXmx16,  &kSubgroup, &winograd_family(),
       &kBf16,  &kTile, &kAmx,          &kInt8, &kGeneral};
   convolution.layout = LayoutRule::image;
-  // Integer sums, as models with dynamic quantisation use them (ConvInteger).
+  // Computes integer sums in floats, as models with dynamic quantisation need them (ConvInteger).
   convolution.expand = [](Expansion& x) {
     if (x.info(0).type != ElementType::u8) compute_in_floats(x, 2, true);
   };

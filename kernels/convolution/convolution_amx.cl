@@ -1,10 +1,10 @@
-// Convolution of bytes by the tiles of AMX: an instruction adds, to a tile of 16 pixels x 16 output
-// channels, the products of up to 64 bytes of each. The bytes that an output reads (all taps) are one
-// row of a matrix; rows that are not evenly spaced in the input, or reach across its border, are copied
-// first. A work-group computes units of up to UNIT tiles of 16 pixels, each with all output channels of
-// its part, so that copies and weights stay in its core's cache. Weights are packed as
-// [group][block of channels][step][TILES_C][step / 4][16][4], with zeros for missing bytes and channels.
-// Defines:
+// Convolves bytes by the tiles of AMX. An instruction adds, to a tile of 16 pixels x 16 output
+// channels, the products of up to 64 bytes of each. The bytes that an output reads (all taps) are
+// one row of a matrix; rows that are not evenly spaced in the input, or reach across its border,
+// are copied first. A work-group computes units of up to UNIT tiles of 16 pixels, each with all
+// output channels of its part, so that copies and weights stay in its core's cache. Weights are
+// packed as [group][block of channels][step][TILES_C][step / 4][16][4], with zeros for missing
+// bytes and channels. Defines:
 //   T, STORED          type of the output, and how it is stored
 //   TILES_P, TILES_C   tiles of pixels and of channels whose sums are in registers
 //   AMX                instructions; else plain C takes their place, for tests on any device
@@ -33,7 +33,7 @@ typedef struct {
   __asm__ volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(to), "r"((long)(stride)), "i"(t) \
                    : "memory")
 #define RELEASE __asm__ volatile("tilerelease" ::: "memory")
-// Copies are in memory before a tile is loaded from there.
+// Makes sure that copies are in memory before a tile is loaded from there.
 #define COPIED __asm__ volatile("" ::: "memory")
 #else
 #define TILES int registers[8][256];
@@ -61,7 +61,7 @@ void FN(add_products)(int* sums, const int* pixels, const int* weights, int rows
 #define COPIED
 #endif
 
-// Moves of 64, 32, ... bytes at any alignment.
+// Types for moving 64, 32, ... bytes at any alignment.
 typedef struct __attribute__((packed)) {
   ulong8 v;
 } FN(Bytes64);
@@ -79,7 +79,7 @@ typedef struct __attribute__((packed)) {
 } FN(Bytes4);
 #define MOVE(bytes, i) \
   *(__global FN(Bytes##bytes)*)(to + (i)) = *(__global const FN(Bytes##bytes)*)(from + (i));
-// The last move overlaps the one before.
+// The last move overlaps the one before it.
 #define MOVES(bytes)                                              \
   {                                                               \
     for (int i = 0; i + bytes < count; i += bytes) MOVE(bytes, i) \
@@ -145,7 +145,7 @@ void FN(store)(FV v, __global T* to, int left) { STORE_FIRST(STORED, 16, v, to, 
 WORK_GROUP(1, 1, 1)
 KERNEL(IN(uchar, in), IN(char, weights), IN(int, start_sums), OUT(uchar, scratch), OUT(T, out),
        const FN(Args) a TAIL_PARAMS) {
-  // The palette; then for each tile the bytes of a row and the number of rows.
+  // Configures the palette; then for each tile the bytes of a row and the number of rows.
   uchar config[64] __attribute__((aligned(64)));
   for (int i = 0; i < 64; ++i) config[i] = i == 0;
   for (int t = 0; t < 8; ++t) {
@@ -186,7 +186,7 @@ KERNEL(IN(uchar, in), IN(char, weights), IN(int, start_sums), OUT(uchar, scratch
       }
     }
     const int tiles = (count + 15) / 16;
-    for (int t = tiles; t % TILES_P != 0; ++t) {  // computed, not stored
+    for (int t = tiles; t % TILES_P != 0; ++t) {  // computed, but not stored
       from[t] = from[tiles - 1];
       strides[t] = strides[tiles - 1];
     }

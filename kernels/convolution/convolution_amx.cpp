@@ -14,8 +14,9 @@ namespace {
 
 constexpr int64_t kSide = 16;      // pixels and channels of a tile
 constexpr int64_t kRow = 64;       // most bytes of a tile's row
-constexpr int64_t kMostTiles = 8;  // of a unit: UNIT of the kernel
-// With fewer of them, instructions that multiply vectors are as fast.
+constexpr int64_t kMostTiles = 8;  // most tiles in a unit: UNIT of the kernel
+// The fewest bytes and pixels for which AMX is used; for fewer, instructions that multiply vectors
+// are as fast.
 constexpr int64_t kFewestBytes = 32, kFewestPixels = 4;
 constexpr int64_t kCore = 1 << 20;  // bytes that a core's cache keeps beside other things
 
@@ -27,7 +28,7 @@ struct Point {
   int64_t block() const { return tiles_c * kSide; }
 };
 
-// The bytes that an output reads, in equal steps.
+// The bytes that an output reads, divided into equal steps.
 struct Steps {
   int64_t count, size;
   int64_t bytes() const { return count * size; }
@@ -44,9 +45,9 @@ bool is_direct(const OpDesc& desc, const TileProblem& problem) {
   return walk.row && walk.flat_tail && walk.in.w > 0;
 }
 
-// Returns whether copying the bytes that outputs read takes longer than the products save. The
-// costs are cycles of a core for one pixel, as measured on layers of five networks. Other kernels
-// take runs of bytes four at a time.
+// Returns whether copying the bytes that outputs read takes longer than the products save. Costs
+// are cycles of a core for one pixel, as measured on layers of five networks. Other kernels read
+// runs of bytes four at a time.
 bool copies_cost_more(const TileProblem& problem) {
   constexpr double kVectors = 80, kPixel = 20, kRun = 4.5, kStep = 3, kTile = 1.3;
   const ConvShape& s = problem.shape;
@@ -64,8 +65,7 @@ UnitShares shares_of(const ConvShape& s, const Point& point, const DeviceTraits&
                      ceil_div(s.out_channels, point.block()), traits);
 }
 
-// Estimates cycles of a core: products or loads of tiles, copies, tails, and the way of the
-// weights.
+// Estimates cycles of a core: products or loads of tiles, copies, tails, and loading of weights.
 double cost(const OpDesc& desc, const TileProblem& problem, const Point& p,
             const DeviceTraits& traits) {
   constexpr double kProduct = 16, kLoad = 8, kTail = 6;
@@ -86,7 +86,7 @@ double cost(const OpDesc& desc, const TileProblem& problem, const Point& p,
           : static_cast<double>(s.taps()) * 5 + static_cast<double>(steps.bytes()) / kRow * 2;
   const double own = static_cast<double>(p.unit * kSide) * (6 + copies);
   const double weights = static_cast<double>(steps.bytes() * p.block());
-  const double cached = weights * blocks > kCore ? 8 : 40;  // bytes in a cycle
+  const double cached = weights * blocks > kCore ? 8 : 40;  // bytes per cycle
   const double unit = own + blocks * (weights / cached * 0.3 + groups * (depth * products + sums));
   const double cores = traits.alone ? std::max(traits.compute_units, 1u) : 1;
   return unit * std::ceil(static_cast<double>(shares.works) / cores);
@@ -134,7 +134,8 @@ std::string reject_amx(const OpDesc& desc, const TileProblem& problem, const Dev
 }
 
 std::vector<TuningPoint> amx_space(const OpDesc&, const TileProblem&, const DeviceTraits&) {
-  // Tiles of pixels and of channels whose sums are in registers; most layers suit the first.
+  // Numbers of tiles of pixels and of channels whose sums are in registers; most layers suit the
+  // first pair.
   static constexpr int kShapes[][2] = {{2, 2}, {4, 1}, {2, 1}, {1, 2}, {1, 1}};
   std::vector<TuningPoint> points;
   for (const auto& [tiles_p, tiles_c] : kShapes)
@@ -165,7 +166,7 @@ KernelPlan amx_plan(const OpDesc& desc, const TileProblem& problem, const Device
   const PixelWalk walk = walk_pixels(desc, problem);
   const bool flat = walk.row && walk.flat_tail;
   const int64_t blocks = ceil_div(s.out_channels, point.block());
-  // Rows of a copy that are many kilobytes apart would take the same places of the cache.
+  // Avoids rows of a copy at multiples of 512 bytes, which would compete for the same cache sets.
   const int64_t copy_row = steps.bytes() + (steps.bytes() % 512 == 0 ? kRow : 0);
   const int zero = static_cast<int>(zero_points(desc)[0]);
   Args args{};

@@ -1,10 +1,10 @@
-// Convolution of floats with products of bf16 and sums of f32: an instruction adds two products to
-// each of 16 sums. The values that an output reads (all taps) are converted to bf16 and copied to a row
-// of a matrix first. A work-group computes units of pixels, each with all output channels of its part,
-// so that copies and weights stay in its core's cache. A row is cut into chunks, whose distance from
-// pixel to pixel is a constant: [chunk][pixel][ROW]. Weights are packed as
-// [group][block of channels][depth / 2][VECTORS][16][2], with zeros for missing values and channels.
-// Defines:
+// Convolves floats with products of bf16 and sums of f32. An instruction adds two products to each
+// of 16 sums. The values that an output reads (all taps) are converted to bf16 and copied to a row
+// of a matrix first. A work-group computes units of pixels, each with all output channels of its
+// part, so that copies and weights stay in its core's cache. A row is cut into chunks, whose
+// distance from pixel to pixel is a constant: [chunk][pixel][ROW]. Weights are packed as
+// [group][block of channels][depth / 2][VECTORS][16][2], with zeros for missing values and
+// channels. Defines:
 //   T, STORED         type of the output, and how it is stored
 //   TILE_P, VECTORS   pixels, and vectors of 16 channels, whose sums are in registers
 //   AVX512_BF16       instructions; else plain C takes their place, for tests on any device
@@ -17,7 +17,7 @@ typedef struct {
 #define UNIT (TILE_P * 8)  // most pixels of a unit
 #define BLOCK (VECTORS * 16)
 #define CHUNK 512         // values
-#define ROW (CHUNK + 32)  // rows at a power of two would take the same places of the cache
+#define ROW (CHUNK + 32)  // Rows at a power of two would compete for the same cache sets.
 
 #if AVX512_BF16
 #define AS_BF16(V)                                                   \
@@ -30,10 +30,10 @@ inline float16 FN(add_products)(float16 sums, uint pixel, uint16 weights) {
   __asm__("vdpbf16ps %2, %1, %0" : "+v"(sums) : "v"((uint16)(pixel)), "v"(weights));
   return sums;
 }
-// Copies are in memory before they are read as pairs.
+// Makes sure that copies are in memory before they are read as pairs.
 #define COPIED __asm__ volatile("" ::: "memory")
 #else
-// Rounds to the nearest value, to the even one of two; NaN stays NaN.
+// Rounds to the nearest value, ties to even; NaN stays NaN.
 #define AS_BF16(V)                                                                             \
   inline ushort##V FN(as_bf16_##V)(float##V x) {                                               \
     const uint##V bits = as_uint##V(x);                                                        \
@@ -61,7 +61,7 @@ typedef struct __attribute__((packed)) {
       (FN(Values##V)){AS_ULONGS_##V(FN(as_bf16_##V)(vload##V(0, from + (i))))};
 #define AS_ULONGS_16 as_ulong4
 #define AS_ULONGS_8 as_ulong2
-// The last move overlaps the one before.
+// The last move overlaps the one before it.
 #define MOVES(V)                                        \
   {                                                     \
     for (int i = 0; i + V < count; i += V) MOVE(V, i)   \
@@ -77,8 +77,8 @@ inline void FN(convert)(__global ushort* to, __global const float* from, int cou
   }
 }
 
-// Writes `count` values at `place` of the row that begins at `to`; zeros unless `inside`. The chunks
-// of a row are `apart`.
+// Writes `count` values at `place` of the row that begins at `to`; zeros unless `inside`. The
+// chunks of a row are `apart` values apart.
 inline void FN(copy)(__global ushort* to, int apart, int place, __global const float* from, int count,
                      int inside) {
   while (count > 0) {
@@ -94,8 +94,8 @@ inline void FN(copy)(__global ushort* to, int apart, int place, __global const f
   }
 }
 
-// Copies the values that the output at n, y, x reads. A row that fits a chunk and has one run of whole
-// vectors takes the short way.
+// Copies the values that the output at n, y, x reads. Handles a row that fits a chunk and has one
+// run of whole vectors more directly.
 inline void FN(copy_pixel)(__global ushort* to, int apart, __global const float* in, int n, int y,
                            int x, const FN(Args) * a) {
   const int iy = y * a->sh - a->ph, ix = x * a->sw - a->pw;

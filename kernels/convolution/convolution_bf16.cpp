@@ -13,7 +13,7 @@ namespace clinfer {
 namespace {
 
 constexpr int64_t kVector = 16;
-constexpr int64_t kChunk = 512, kRow = kChunk + 32;  // values: CHUNK and ROW of the kernel
+constexpr int64_t kChunk = 512, kRow = kChunk + 32;  // in values: CHUNK and ROW of the kernel
 
 struct Point {
   int64_t tile_p, vectors, times;  // UNIT: pixels of a unit, in tiles
@@ -24,7 +24,8 @@ struct Point {
   int64_t unit() const { return tile_p * times; }
 };
 
-// Pixels and vectors whose sums are in registers, best first; the last ones suit fewer pixels.
+// Numbers of pixels and of vectors whose sums are in registers, best first; the last ones suit
+// fewer pixels.
 constexpr int kShapes[][2] = {{14, 2}, {6, 4}, {8, 3}, {4, 4}, {16, 1}, {2, 8}, {1, 8}, {1, 4}};
 
 int64_t depth_of(const ConvShape& s) { return s.taps() * s.in_channels; }
@@ -38,14 +39,15 @@ bool is_direct(const ConvShape& s) {
          depth_of(s) % kVector == 0;
 }
 
-// Adjacent values that are copied together, of which an output reads several.
+// Returns how many runs of adjacent values an output reads, each of which is copied at once; 0 if
+// none are copied.
 int64_t runs_of(const TileProblem& problem) {
   const ConvShape& s = problem.shape;
   return is_direct(s) ? 0 : is_merged(problem) ? s.kernel[1] : s.taps();
 }
 
-// Returns whether converting the values takes longer than the products save. The costs are cycles
-// of a core for one pixel, fitted to the layers of two networks on a Zen 5, where both products
+// Returns whether converting the values takes longer than the products save. Costs are cycles of a
+// core for one pixel, fitted to the layers of two networks on a Zen 5, where both kinds of products
 // take half a cycle for a vector.
 bool conversions_cost_more(const TileProblem& problem) {
   constexpr double kPixel = 26, kRun = 15;
@@ -61,7 +63,7 @@ UnitShares shares_of(const ConvShape& s, const Point& point, const DeviceTraits&
                      traits);
 }
 
-// Estimates cycles of a core: products or loads, conversions, tails, and the way of the weights.
+// Estimates cycles of a core: products or loads, conversions, tails, and loading of weights.
 double cost(const TileProblem& problem, const Point& p, const DeviceTraits& traits) {
   constexpr double kConvert = 3, kRun = 15, kTail = 8;
   constexpr int64_t kCore = 1 << 20;  // bytes that a core's cache keeps
@@ -77,14 +79,14 @@ double cost(const TileProblem& problem, const Point& p, const DeviceTraits& trai
   const auto weights = static_cast<double>(depth_of(s) * p.block() * 2);
   const double blocks =
       static_cast<double>(ceil_div(s.out_channels, p.block())) / static_cast<double>(shares.parts);
-  const double cached = weights * blocks > kCore ? 12 : 40;  // bytes in a cycle
+  const double cached = weights * blocks > kCore ? 12 : 40;  // bytes per cycle
   const double work =
       own + blocks * (weights / cached * 0.5 + tiles * (depth / 2 * step + sums * kTail + 20));
   const double cores = traits.alone ? std::max(traits.compute_units, 1u) : 1;
   return work * std::ceil(static_cast<double>(shares.works) / cores);
 }
 
-// Rounds to the nearest value, and to the even one of two.
+// Rounds to the nearest value, ties to even.
 uint16_t as_bf16(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   return static_cast<uint16_t>(

@@ -1,5 +1,5 @@
 // Convolutions and matrix products of f32 data with products of bf16 and sums of f32
-// (convolution_bf16.cl), for processors that have instructions for them. Taken by operations whose
+// (convolution_bf16.cl), for processors with instructions for them. They compute operations whose
 // attribute "products" is "bf16"; data and outputs stay f32.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace clinfer {
 
-// True if products of bf16 were asked for.
+// Returns whether the operation asks for products of bf16.
 bool takes_bf16(const OpDesc& desc);
 
 std::string reject_bf16(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits);

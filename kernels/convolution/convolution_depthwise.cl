@@ -1,6 +1,6 @@
-// Depthwise convolution on channels-last activations: a work-item computes TILE_P neighbouring
-// pixels of a row x VECTOR channels. Weights are packed as [kh][kw][channel]. The last vector of
-// channels overlaps the one before it if the channels are no multiple of VECTOR. Defines:
+// Computes a depthwise convolution on channels-last activations. A work-item computes TILE_P
+// neighbouring pixels of a row x VECTOR channels. Weights are packed as [kh][kw][channel]. The last
+// vector of channels overlaps the one before it if the channels are no multiple of VECTOR. Defines:
 //   T, IN_T         types of the output and of the input
 //   VECTOR, TILE_P  channels and pixels of a work-item
 //   LANES, ROWS     work-group: lanes along channels x rows of tiles
@@ -74,7 +74,7 @@ KERNEL(IN(IN_T, in), IN(WEIGHT_T, weights), ZEROS OUT(T, out), const FN(Args) a 
   y -= n * a.oh;
   for (int tile = first; tile < last; ++tile) {
     const int iy = y * a.sh - a.ph, ix0 = x * SW - a.pw;
-    // The rows of the kernel that lie inside the input.
+    // Finds the rows of the kernel that lie inside the input.
     const int ky_first = iy < 0 ? min((a.dh - 1 - iy) / a.dh, KH) : 0;
     const int ky_last = min(KH, iy < a.ih ? (a.ih - iy + a.dh - 1) / a.dh : 0);
     const int left = a.ow - x;
@@ -90,7 +90,7 @@ KERNEL(IN(IN_T, in), IN(WEIGHT_T, weights), ZEROS OUT(T, out), const FN(Args) a 
       __global const WEIGHT_T* const outside = AT(weights) + a.zeros;
 #endif
 #if SPLIT
-      // Away from the edges, each address follows from the one before.
+      // Computes addresses one from the other, away from the edges.
       if (ix0 >= 0 && ix0 + (TILE_P - 1) * SW + (KW - 1) * DW < a.iw) {
         ROWS_OF_TAPS(TAP_INSIDE)
       } else {

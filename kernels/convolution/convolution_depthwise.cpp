@@ -1,4 +1,5 @@
-// Points and packing of the depthwise kernel (convolution_depthwise.cl), for floats and for bytes.
+// Chooses points and packs weights for the depthwise kernel (convolution_depthwise.cl), for floats
+// and for bytes.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -12,7 +13,8 @@ namespace clinfer {
 
 namespace {
 
-constexpr int64_t kExactTaps = (1 << 24) / (255 * 255);  // products whose sum f32 holds exactly
+// Number of products whose sum f32 holds exactly.
+constexpr int64_t kExactTaps = (1 << 24) / (255 * 255);
 
 std::string reject_shape(const ConvShape& s) {
   if (s.in_channels != 1 || s.out_channels != 1)
@@ -45,7 +47,7 @@ std::string reject_int8(const OpDesc& desc, const DeviceTraits&) {
   return reject_tail(desc, 16, problem.axes);
 }
 
-// Points for a GPU, for each of these sizes of work-group.
+// Returns points for a GPU, for each of these sizes of work-group.
 std::vector<TuningPoint> points(const OpDesc& desc, const DeviceTraits& traits,
                                 std::initializer_list<int> group_sizes) {
   const ConvShape shape = convolution_problem(desc).shape;
@@ -88,15 +90,15 @@ std::vector<TuningPoint> space_int8(const OpDesc& desc, const DeviceTraits& trai
   return points(desc, traits, {128});
 }
 
-// Cost in vector multiply-adds: multiplications, loads and register spills, and the waits for
-// memory if the activations do not stay in the last-level cache. The CPU prefetches a load that
+// Estimates the cost in vector multiply-adds: multiplications, loads and register spills, and waits
+// for memory if the activations do not stay in the last-level cache. The CPU prefetches a load that
 // continues where the previous pixel's load ended, but not one that skips the other pixels of its
 // tile. The constants are fitted to 4,640 timings of 236 layers of eleven networks on PoCL with
 // AVX2 (32 MiB of cache, batches 1 and 8): the point with the lowest cost takes 1.07 times as long
 // as the best one on average, and 1.06 times by the sum of times.
 double cost_on_cpu(const ConvShape& s, const TuningPoint& p, const DeviceTraits& traits) {
   constexpr double kCached = 12 << 20;  // bytes; half of it stays, 1.5 times as much does not
-  constexpr double kApart = 900;        // channels of a tile; more do not cost more
+  constexpr double kApart = 900;        // of the channels of a tile; more do not cost more
   const int vector = p["VECTOR"], tile_p = p["TILE_P"];
   const double channels = static_cast<double>(s.groups), lanes = traits.vector_width;
   const double items = static_cast<double>(ceil_div(s.groups, vector) * ceil_div(s.out[2], tile_p) *
@@ -113,12 +115,12 @@ double cost_on_cpu(const ConvShape& s, const TuningPoint& p, const DeviceTraits&
          13 * beyond * values / lanes * std::min(1.0, tile_p * channels / kApart);
 }
 
-// Time on a GPU in cycles: memory reads, the wait of the slowest work-group, the instructions of
-// all warps (four schedulers per compute unit), and starting work-groups. Work-groups that are
-// neighbours along the channels share cache lines; an unaligned vector takes one load per channel.
-// The constants are fitted to 15,576 timings of 48 layers of detection, segmentation and
-// classification networks on an H200 (f16, batches 1 and 8), twelve of them also unaligned: the
-// point with the lowest cost takes 1.12 times as long as the best one on average.
+// Estimates the time on a GPU in cycles: memory reads, the wait of the slowest work-group, the
+// instructions of all warps (four schedulers per compute unit), and starting work-groups.
+// Work-groups that are neighbours along the channels share cache lines; an unaligned vector takes
+// one load per channel. The constants are fitted to 15,576 timings of 48 layers of detection,
+// segmentation and classification networks on an H200 (f16, batches 1 and 8), twelve of them also
+// unaligned: the point with the lowest cost takes 1.12 times as long as the best one on average.
 double cost_on_gpu(const ConvShape& s, const TuningPoint& p, const DeviceTraits& traits,
                    bool aligned) {
   constexpr double kWarp = 32, kLine = 128, kHalf = 2;
@@ -157,8 +159,8 @@ std::vector<double> costs(const OpDesc& desc, const DeviceTraits& traits) {
   return values;
 }
 
-// Multiply-adds, loads and conversions of all work-items; on a GPU also a penalty for too few
-// work-items.
+// Counts multiply-adds, loads and conversions of all work-items; on a GPU adds a penalty for too
+// few work-items.
 std::vector<double> costs_int8(const OpDesc& desc, const DeviceTraits& traits) {
   const ConvShape s = convolution_problem(desc).shape;
   const auto cost = [&](const TuningPoint& p) {

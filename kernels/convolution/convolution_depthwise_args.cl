@@ -2,6 +2,6 @@
 int in_n, in_h, in_w, out_n, out_h, out_w;  // strides
 #include "kernels/common/geometry_args.cl"
 int channels, vectors;
-// Tiles of a row, of all rows of all images, of a work-item.
+// The tiles of a row, of all rows of all images, and of a work-item.
 int row_tiles, tiles, tiles_per_item;
 int zeros;  // index of the first zero

@@ -1,5 +1,5 @@
-// Families of convolution besides the tile kernels: depthwise, and the general one for all other
-// convolutions.
+// Families of convolution besides the tile kernels: depthwise and others for special cases, and the
+// general one for all other convolutions.
 #pragma once
 
 #include <array>
@@ -10,18 +10,20 @@
 
 namespace clinfer {
 
-// Depthwise convolution of floats and of bytes (convolution_depthwise.cl).
+// Compute depthwise convolutions of floats and of bytes (convolution_depthwise.cl).
 const KernelFamily& depthwise_family();
 const KernelFamily& depthwise_int8_family();
 
-// Convolution by matrix instructions of pixels whose channels are no whole words (convolution_rows.cl).
+// Computes, by matrix instructions, convolutions of pixels whose channels are no whole words
+// (convolution_rows.cl).
 const KernelFamily& rows_family();
 
-// Convolution by 3x3 kernels on CPUs with a quarter of the multiplications (convolution_winograd.cl).
+// Computes 3x3 convolutions on CPUs with a quarter of the multiplications
+// (convolution_winograd.cl).
 const KernelFamily& winograd_family();
 
-// The geometry of a (Group)ConvolutionBackpropData whose outputs have their shapes; pad: the part cut
-// off before the output. Throws Error{bad_model}.
+// Returns the geometry of a (Group)ConvolutionBackpropData whose outputs have their shapes; `pad`
+// is the part cut off before the output. Throws Error{bad_model}.
 ConvShape resolve_deconvolution(const OpDesc& desc);
 
 // Weights in the layout that the general kernel (convolution_general.cl) reads.
@@ -30,11 +32,11 @@ struct GeneralWeights {
   // Packs the weights; unset: the kernel reads input 1 in place.
   std::function<std::vector<float>()> constants;
 };
-// Strides of a filter [groups where grouped][output, input; input, output where
+// Returns the strides of a filter [groups if grouped][output, input; or input, output if
 // transposed][kernel].
 std::array<int64_t, 6> filter_strides(const TensorDesc& filter, bool grouped, bool transposed);
 
-// One work-item computes one output, plain or transposed. Points are those of item_kernel.h.
+// Compute one output in each work-item, plain or transposed. Points are those of item_kernel.h.
 std::string reject_general_convolution(const OpDesc& desc, const DeviceTraits& traits);
 KernelPlan general_convolution(const OpDesc& desc, const ConvShape& shape, bool transposed,
                                const GeneralWeights& weights, const TuningPoint& point);

@@ -1,5 +1,6 @@
-// Convolution, plain or transposed, with any strides, groups and up to three spatial dimensions.
-// Weights may be a run-time tensor. One work-item computes one element of the output. Defines:
+// Computes convolutions, plain or transposed, with any strides, groups and up to three spatial
+// dimensions. Weights may be a run-time tensor. One work-item computes one element of the output.
+// Defines:
 //   T, WT           types of the activations and of the weights
 //   LOCAL           size of the work-group
 //   TRANSPOSED      the convolution is transposed
@@ -9,7 +10,8 @@ typedef struct {
 #include "kernels/convolution/convolution_general_args.cl"
 } FN(Args);
 
-// The input position that output `o` reads at tap `k`; below 0 or past the end if there is none.
+// Returns the input position that output `o` reads at tap `k`; below 0 or past the end if there is
+// none.
 inline int FN(meets)(int o, int k, int stride, int dilation, int pad) {
 #if TRANSPOSED
   const int t = o + pad - k * dilation;

@@ -1,4 +1,4 @@
-// Arguments of the general convolution (convolution_general.cl).
+// Sets the arguments of the general convolution (convolution_general.cl).
 #include "kernels/convolution/convolution_families.h"
 #include "kernels/item_kernel.h"
 

@@ -24,8 +24,8 @@
 #define WIDE_4(f, x, w, acc) (int4)(WIDE_2(f, x, (w).lo, (acc).lo), WIDE_2(f, x, (w).hi, (acc).hi))
 #define WIDE_8(f, x, w, acc) (int8)(WIDE_4(f, x, (w).lo, (acc).lo), WIDE_4(f, x, (w).hi, (acc).hi))
 
-// acc + the dot product of the four unsigned bytes of x and the four signed bytes of each element
-// of w.
+// Returns acc + the dot product of the four unsigned bytes of x and the four signed bytes of each
+// element of w.
 #if DOT_AVX512
 inline IV FN(dot)(uint x, IV w, IV acc) {
   __asm__("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"((IV)(x)), "v"(w));
@@ -42,12 +42,13 @@ inline IV FN(dot)(uint x, IV w, IV acc) {
     __asm__(instruction " %2, %1, %0" : "=v"(a) : "v"(a), "v"(b)); \
     return a;                                                      \
   }
-ASM_BINARY(byte_products, "vpmaddubsw")  // unsigned times signed bytes, sums of two in 16 bits
-ASM_BINARY(add_words, "vpmaddwd")        // times ones: sums of two words in 32 bits
+// Multiplies unsigned by signed bytes, and adds pairs in 16 bits.
+ASM_BINARY(byte_products, "vpmaddubsw")
+ASM_BINARY(add_words, "vpmaddwd")  // multiplied by ones, adds pairs of words in 32 bits
 #define ADD_PAIRS(pairs, acc) ((acc) + FN(add_words)(pairs, (IV)(0x00010001)))
-// |w| times x - 128, or 127 - x if w < 0: the sum of two such products always fits 16 bits, that of
-// w times x may not. The start sums contain the difference, 128 w or 127 w. After the magnitudes of
-// a step's weights come its flips, 127 for each weight below 0, else 128.
+// Multiplies |w| by x - 128, or by 127 - x if w < 0: the sum of two such products always fits 16
+// bits, while that of w times x may not. The start sums contain the difference, 128 w or 127 w.
+// After the magnitudes of a step's weights come its flips: 127 for each weight below 0, else 128.
 inline IV FN(flipped_dot)(uint x, IV magnitudes, IV flips, IV acc) {
   return ADD_PAIRS(FN(byte_products)(magnitudes, (IV)(x) ^ flips), acc);
 }
@@ -80,7 +81,7 @@ inline IV FN(dot)(uint x, IV w, IV acc) {
 #if DOT_PTX || DOT_INTEL || DOT_KHR
 #define SUM int
 #define ADD_UP(x, total) FN_DOT(x, 0x01010101, total)
-#else  // in all lanes, which takes a register no longer
+#else  // loads all lanes, which occupies a register no longer
 #define SUM IV
 #if DOT_PAIRS
 #define ADD_UP(x, total) ADD_PAIRS(FN(byte_products)((IV)(x), (IV)(0x01010101)), total)
@@ -99,7 +100,7 @@ inline IV FN(dot)(uint x, IV w, IV acc) {
 #define SHIFT(p)
 #endif
 
-// Four bytes, or the first n of them.
+// Load four bytes, or the first n of them.
 #if ALIGNED
 #define LOAD_FOUR(p) (*(__global const uint*)(p))
 #else
@@ -113,8 +114,8 @@ inline uint FN(some)(__global const uchar* p, int n) {
 }
 
 #if ROW_OF_BYTES
-// Bytes i .. i+3 of a row of `run` bytes, of which bytes from .. to-1 lie inside the input; the
-// others are read as `zero`.
+// Returns bytes i .. i+3 of a row of `run` bytes, of which bytes from .. to-1 lie inside the input;
+// the others are read as `zero`.
 inline uint FN(across_border)(__global const uchar* row, int i, int run, int from, int to,
                               uint zero) {
   if (i >= from && i + 4 <= to) return LOAD_FOUR(row + i);

@@ -1,4 +1,5 @@
-// Points, costs and packing of the tile kernel for bytes (convolution_int8.cl).
+// Chooses points, estimates costs and packs weights for the tile kernel for bytes
+// (convolution_int8.cl).
 #include "kernels/convolution/convolution_int8.h"
 
 #include <algorithm>
@@ -30,10 +31,11 @@ bool row_of_bytes(const TileProblem& problem) {
   return s.in_channels % 4 != 0 && s.in_channels < 16 && s.kernel[2] > 1 && is_merged(problem);
 }
 
-// True unless a work-item of Intel's GPUs needs more registers than it has, so that it would spill
-// (tests/kernels/ocloc): sums, where weights are shifted those of the pixels' bytes as well (in plain
-// arithmetic as many), weights and parts of them, and for each pixel what is loaded, its address, of
-// 64 bits where registers are wide, and its position unless the pixels are a long row.
+// Returns false if a work-item of Intel's GPUs would need more registers than it has and spill
+// (tests/kernels/ocloc). Counts the sums (with shifted weights also those of the pixels' bytes, of
+// which plain arithmetic needs as many), weights and parts of them, and for each pixel the loaded
+// value, its address (64 bits where registers are wide), and its position unless the pixels are a
+// long row.
 bool fits_registers(const Point& p, const OpDesc& desc, const TileProblem& problem,
                     const DeviceTraits& traits) {
   const bool wide = has_wide_registers(traits);
@@ -45,7 +47,7 @@ bool fits_registers(const Point& p, const OpDesc& desc, const TileProblem& probl
   return !has_few_registers(traits) || sums + totals + 3 * weights + pixel * p.tile_p < 78;
 }
 
-// Vectors of 16 dot products.
+// Returns whether vectors have 16 dot products.
 bool is_wide(const DeviceTraits& traits) {
   return traits.dot == DotProduct::avx512 ||
          (traits.dot == DotProduct::pairs && traits.vector_width >= 16);
@@ -61,9 +63,9 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
                                           {16, 3, 6}, {16, 1, 6},  {8, 1, 12}, {8, 2, 6},
                                           {4, 1, 12}, {8, 4, 1}};
     static constexpr Shapes kShapes256 = {{8, 2, 6}, {8, 1, 12}, {4, 1, 12}, {8, 4, 1}};
-    // Pairs take three more of the 16 registers.
+    // Shapes for instructions on pairs, which need three more of the 16 registers.
     static constexpr Shapes kShapesOfPairs = {{8, 2, 4}, {8, 1, 12}, {4, 1, 12}, {8, 4, 1}};
-    // More channels of a pixel whose bytes take long to come: all of a first layer.
+    // Shapes for rows of bytes, which take long to load: all channels of a first layer.
     static constexpr Shapes kShapesOfRows = {{8, 3, 4}, {8, 4, 2}}, kRowsOfPairs = {{8, 3, 4}};
     const auto add = [&](const Shapes& shapes) {
       for (const auto& [vector, vectors, tile_p] : shapes)
@@ -77,7 +79,8 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
     for (int vector : {4, 2, 8})
       for (int lanes : {16, 8, 32, 4}) {
         if (!fits_groups(desc, s, vector)) continue;
-        if (lanes > 4 && (lanes / 2) * vector >= s.out_channels) continue;  // half would idle
+        // Half of the lanes would idle.
+        if (lanes > 4 && (lanes / 2) * vector >= s.out_channels) continue;
         for (int tile_p : {2, 1, 4, 8})
           for (int items : {128, 64, 256}) {
             const Point point(vector, 1, tile_p, lanes, items / lanes);
@@ -91,8 +94,8 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
   return points;
 }
 
-// The bytes that one output reads, in runs whose lengths are multiples of four: the channels of a
-// pixel, or with few channels a row of the kernel.
+// The bytes that one output reads, in runs padded to multiples of four: the channels of a pixel or,
+// with few channels, a row of the kernel.
 struct Runs {
   int64_t count = 0, length = 0;
   int64_t fours() const { return ceil_div(length, 4); }
@@ -105,8 +108,8 @@ Runs runs_of(const TileProblem& problem) {
   return {s.taps(), s.in_channels};
 }
 
-// Cost in dot products of one register: per step the products, the broadcasts of the pixels and the
-// loads of the weights; per tile the positions, the tail and the stores.
+// Estimates the cost in dot products of one register: for each step the products, the broadcasts of
+// the pixels and the loads of the weights; for each tile the positions, the tail and the stores.
 double cpu_cost(const TileProblem& problem, const Point& p, const DeviceTraits& traits) {
   const ConvShape& s = problem.shape;
   const double tiles = static_cast<double>(s.groups * ceil_div(s.out_channels, p.block()) *
@@ -114,15 +117,15 @@ double cpu_cost(const TileProblem& problem, const Point& p, const DeviceTraits& 
   const double registers = std::max(1.0, p.vector / static_cast<double>(traits.vector_width));
   const double sums = p.tile_p * p.vectors * registers;
   const double depth = static_cast<double>(runs_of(problem).depth());
-  // Rows of bytes are loaded across pixels and their ends one by one.
+  // Rows of bytes are loaded across pixels, and their ends one by one.
   const double load = row_of_bytes(problem) && !is_wide(traits) ? 3 : 0.5;
   const double step = sums + load * p.tile_p + p.vectors * registers;
-  const bool ragged = s.out_channels % p.vector != 0;  // stored one by one
+  const bool ragged = s.out_channels % p.vector != 0;  // channels are stored one by one
   const double own = 10 + 6 * sums + (ragged ? 20 : 3) * p.tile_p;
   return tiles * (depth * step * (sums > 26 ? 1.5 : 1) + own);
 }
 
-// The cost is that of the f16 tile kernel, with a quarter of the steps.
+// Uses the cost of the f16 tile kernel, with a quarter of the steps.
 double gpu_cost(const TileProblem& problem, const Point& p, const DeviceTraits& traits) {
   const ConvShape& s = problem.shape;
   const double items = static_cast<double>(s.groups * ceil_div(s.out_channels, p.block()) *
@@ -199,7 +202,7 @@ std::string reject_byte_sums(const OpDesc& desc, const TileProblem& problem) {
   if (std::string why = reject_byte_storage(desc); !why.empty()) return why;
   if (zero_points(desc).size() != 1) return "a zero point for each channel";
   if (s.in[0] != 1 || s.out[0] != 1 || s.kernel[0] != 1) return "three spatial dimensions";
-  // The sums of products, of shifts and of zero points must fit 32 bits.
+  // Refuses problems whose sums of products, of shifts and of zero points may exceed 32 bits.
   const int64_t largest = has_shifts(desc) ? 255 * (128 + 128 + 255) : 255 * 128;
   if (s.taps() * (s.in_channels + 3) > kMaxIndex / largest) return "sums of too many products";
   if (!has_shifts(desc)) return "";
@@ -255,8 +258,8 @@ TuningPoint int8_heuristic(const OpDesc& desc, const TileProblem& problem,
   const auto cost = [&](const Point& p) {
     return traits.is_cpu ? cpu_cost(problem, p, traits) : gpu_cost(problem, p, traits);
   };
-  // On a CPU the first points suit most layers; another program must save more than its compilation
-  // costs.
+  // Prefers the first points on a CPU, which suit most layers; another program must save more than
+  // its compilation costs.
   const Point* best = &points[0];
   double least = cost(*best);
   for (const Point& point : points)
@@ -280,7 +283,7 @@ KernelPlan int8_plan(const OpDesc& desc, const TileProblem& problem, const Devic
   const auto point = from_tuning<Point>(tuning);
   const Runs runs = runs_of(problem);
   const int64_t blocks = point.blocks(s);
-  // Weights, or of a step of pairs the weights' magnitudes and then what flips the data.
+  // Packs weights; for a step of pairs their magnitudes, followed by the bytes that flip the data.
   const bool pairs = traits.dot == DotProduct::pairs;
   const int64_t depth_of_block = (pairs ? 2 : 1) * runs.depth();
   const int64_t packed_ints = s.groups * blocks * depth_of_block * point.block();

@@ -12,22 +12,22 @@
 
 namespace clinfer {
 
-// True if the operation's data are bytes. Its attribute "zero_point" (default 0) is then the byte
-// that represents 0, and its outputs are the sums of weight * (byte - zero_point). The data may
-// have one zero point per channel.
+// Returns whether the operation's data are bytes. Its attribute "zero_point" (default 0) is then
+// the byte that represents 0, and its outputs are the sums of weight * (byte - zero_point). The
+// data may have one zero point per channel.
 bool takes_bytes(const OpDesc& desc);
 std::vector<float> zero_points(const OpDesc& desc);
-// The data with the zero point subtracted, as floats, row-major with channels as dimension 1. Data
-// that are not bytes are returned unchanged.
+// Returns the data with the zero point subtracted, as floats, row-major with channels as dimension
+// 1. Data that are not bytes are returned unchanged.
 std::vector<float> data_values(const OpDesc& desc, const Tensor& data);
 
 // Returns the reason why sums of products of bytes would not be exact or are not supported, or "".
 std::string reject_byte_sums(const OpDesc& desc, const TileProblem& problem);
-// has_shifts(): true if the weights have shifts. shift_of(): the shift of one output channel's
-// weights, which may be 0.
+// has_shifts() returns whether the weights have shifts; shift_of() returns the shift of one output
+// channel's weights, which may be 0.
 bool has_shifts(const OpDesc& desc);
 int shift_of(std::span<const float> weights);
-// Constants of the kernels, one i32 per output channel; each group has `padded` channels.
+// Return constants of the kernels, one i32 per output channel; each group has `padded` channels.
 // start_sums() returns the initial values of the sums: minus the contribution of the zero point,
 // plus the correction for the way in which `dot` computes products.
 std::vector<std::byte> start_sums(const std::vector<float>& weights, const ConvShape& s,
@@ -35,7 +35,7 @@ std::vector<std::byte> start_sums(const std::vector<float>& weights, const ConvS
 std::vector<std::byte> shifts(const std::vector<float>& weights, const ConvShape& s,
                               int64_t padded);
 
-// The tile kernel for bytes (convolution_int8.cl).
+// Implement the tile kernel for bytes (convolution_int8.cl).
 std::string reject_int8(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits);
 std::vector<TuningPoint> int8_space(const OpDesc& desc, const TileProblem& problem,
                                     const DeviceTraits& traits);

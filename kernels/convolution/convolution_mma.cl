@@ -22,10 +22,10 @@ typedef struct {
 
 #define FV FLOATV(VECTOR)
 #define WORDV CAT(uint, WORDS)
-#define TILES (VECTORS * VECTOR / 2)  // of eight channels
+#define TILES (VECTORS * VECTOR / 2)  // tiles of eight channels
 #define WARPS (WARPS_P * WARPS_C * SLICES)
 #include "kernels/common/mma.cl"
-#define STEP (4 * WORDS * PER_WORD)  // input channels
+#define STEP (4 * WORDS * PER_WORD)  // input channels per step
 
 WORK_GROUP(32, WARPS_P* WARPS_C, SLICES)
 KERNEL(IN(D, in), IN(uint, weights), IN(int, start_sums), SHIFTS OUT(T, out),

@@ -1,4 +1,5 @@
-// Points, costs and packing of the convolution by matrix instructions (convolution_mma.cl).
+// Lists points, estimates costs and packs weights of the convolution by matrix instructions
+// (convolution_mma.cl).
 #include "kernels/convolution/convolution_mma.h"
 
 #include <algorithm>
@@ -29,17 +30,17 @@ struct Point {
   int64_t block() const { return int64_t{4} * vector * vectors; }
   int tiles() const { return vectors * vector / 2; }
   int warps() const { return warps_p * warps_c * slices; }
-  // Local memory in which the slices are added.
+  // Returns the bytes of local memory in which slices are added.
   size_t shared_bytes() const {
     return static_cast<size_t>((slices - 1) * warps_p * warps_c * 32 * tile_p * tiles() * 16);
   }
 };
 
-// The division of the sum over input channels and taps into steps.
+// Divides the sum over input channels and taps into steps.
 struct Steps {
-  int64_t channels;   // of one step
-  int64_t parts;      // steps of one tap
-  int64_t per_slice;  // steps of a slice; those at the end of the last slice may be empty
+  int64_t channels;   // per step
+  int64_t parts;      // steps per tap
+  int64_t per_slice;  // steps per slice; the last slice's last ones may be empty
 
   Steps(const OpDesc& desc, const ConvShape& s, const Point& p)
       : channels(16 * p.words / static_cast<int64_t>(size_of(desc.inputs[0].type))),
@@ -47,14 +48,15 @@ struct Steps {
         per_slice(ceil_div(s.taps() * parts, p.slices)) {}
 };
 
-// True if the memory that a work-item reads at once, `bytes`, is aligned to its size and lies
-// entirely inside or entirely outside the data.
+// Returns whether the memory that a work-item reads at once, `bytes`, is aligned to its size and
+// lies entirely inside or entirely outside the data.
 bool aligned(const OpDesc& desc, const TileProblem& problem, int64_t bytes) {
   const int64_t elements = bytes / static_cast<int64_t>(size_of(desc.inputs[problem.data].type));
   return problem.shape.in_channels % elements == 0 && input_aligned(desc, problem, elements);
 }
 
-// Warps of a work-group: along pixels, along blocks of channels, and slices of the steps.
+// Numbers of warps in a work-group: along pixels, along blocks of channels, and slices of the
+// steps.
 constexpr std::array<int, 3> kWarps[] = {{1, 1, 1}, {4, 1, 1}, {2, 2, 1}, {1, 4, 1}, {1, 1, 2},
                                          {1, 1, 4}, {1, 1, 8}, {2, 1, 2}, {2, 1, 4}};
 
@@ -74,7 +76,7 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
       if (tiles > 1 && 4 * tiles >= s.out_channels) continue;  // half of a block would be empty
       for (int tile_p : {1, 2, 4})
         for (int ahead : {1, 2, 4}) {
-          // Registers: sums, and words being loaded.
+          // The registers hold sums and words that are being loaded.
           const auto fits = [&, words = words, tile_p = tile_p](int steps) {
             return 4 * tile_p * tiles + steps * words * (2 * tile_p + tiles) <= 200;
           };
@@ -93,7 +95,7 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
   return points;
 }
 
-// The costs of the terms of cost(), in cycles.
+// The factors of the terms in cost(), in cycles.
 struct Cycles {
   double sum, tile_p, tiles, near, step;                        // per instruction issued
   double item, item_sum, item_tile_p, scattered;                // per work-item, per write
@@ -101,8 +103,8 @@ struct Cycles {
   double registers, registers_sum;                              // (registers, not cycles)
   double latency, hidden, starting, ahead, waves, grow, group;  // for waiting
 };
-// Fitted to all points of 238 layers of detection, segmentation and re-identification networks on
-// an H200 (53,653 timings, f16, batches 1 and 8), with one launch at a time.
+// Constants fitted to all points of 238 layers of detection, segmentation and re-identification
+// networks on an H200 (53,653 timings, f16, batches 1 and 8), with one launch at a time.
 constexpr Cycles kAlone{.sum = 3.5,
                         .tile_p = 15,
                         .tiles = 2,
@@ -123,10 +125,10 @@ constexpr Cycles kAlone{.sum = 3.5,
                         .waves = 4.3,
                         .grow = 0.937,
                         .group = 412};
-// Fitted to whole networks on two streams: 2134 timings of such layers (f16 and bytes) and, for the
-// initial cost of reading far ahead, 1244 timings of batch 8. kAlone reaches 20 % fewer images per
-// second there with face-detection-retail-0004 at batch 8, but needs 8 % less time for them on one
-// stream.
+// Constants fitted to whole networks on two streams: 2134 timings of such layers (f16 and bytes)
+// and, for the initial cost of reading far ahead, 1244 timings of batch 8. kAlone reaches 20 %
+// fewer images per second there with face-detection-retail-0004 at batch 8, but takes 8 % less time
+// for them on one stream.
 constexpr Cycles kBeside{.sum = 5.9,
                          .tile_p = 6.8,
                          .tiles = 3.4,
@@ -148,9 +150,9 @@ constexpr Cycles kBeside{.sum = 5.9,
                          .grow = 0.71,
                          .group = 86};
 
-// Time on a GPU in cycles: the wait of the slowest work-group, the instructions of all warps (four
-// schedulers per compute unit), and starting work-groups. Warps of a group that read the same words
-// find them in the cache.
+// Returns the time on a GPU in cycles: the wait of the slowest work-group, the instructions of all
+// warps (four schedulers per compute unit), and the start of work-groups. Warps of a group that
+// read the same words find them in the cache.
 double cost(const OpDesc& desc, const TileProblem& problem, const Point& p,
             const DeviceTraits& traits) {
   const Cycles& c = traits.alone ? kAlone : kBeside;
@@ -190,13 +192,13 @@ struct Args {
 #include "kernels/convolution/convolution_mma_args.cl"
 };
 
-// The filters in the order in which the work-items of a warp load them: by group, block of output
-// channels, step and tile. Halves, or bytes less the shift of their output channel.
+// Returns the filters in the order in which the work-items of a warp load them: by group, block of
+// output channels, step and tile. Bytes have the shift of their output channel subtracted.
 std::vector<std::byte> mma_weights(const std::vector<float>& weights, const ConvShape& s,
                                    const Point& point, const Steps& steps, bool bytes) {
   const int64_t blocks = ceil_div(s.out_channels, point.block());
   const int64_t per_word = bytes ? 4 : 2, all_steps = steps.per_slice * point.slices;
-  const int64_t tile_size = 32 * point.words * per_word;  // elements
+  const int64_t tile_size = 32 * point.words * per_word;  // in elements
   std::vector<float> packed(
       static_cast<size_t>(s.groups * blocks * all_steps * point.tiles() * tile_size), 0.f);
   const float* from = weights.data();
@@ -254,7 +256,7 @@ void add_start_sums(const OpDesc& desc, const TileProblem& problem, int64_t padd
   const int zero = bytes ? static_cast<int>(zero_points(desc)[0]) : 0;
   plan.packed.push_back([weights = problem.weights, s = problem.shape, padded, zero, bytes] {
     return bytes ? start_sums(weights(), s, padded, zero, DotProduct::none)
-                 : std::vector<std::byte>(sizeof(int32_t));  // halves start at 0
+                 : std::vector<std::byte>(sizeof(int32_t));  // sums of halves start at 0
   });
   if (bytes && has_shifts(desc))
     plan.packed.push_back([weights = problem.weights, s = problem.shape, padded] {

@@ -1,5 +1,5 @@
-// Convolutions and matrix products by matrix instructions (convolution_mma.cl): f16 data with sums
-// in f32, and bytes with exact sums in 32 bits.
+// Declares convolutions and matrix products by matrix instructions (convolution_mma.cl): f16 data
+// with sums in f32, and bytes with exact sums in 32 bits.
 #pragma once
 
 #include <string>
@@ -13,23 +13,24 @@ namespace clinfer {
 // fill half of a step. (convolution_rows.cl takes others.)
 bool pixels_are_words(const OpDesc& desc, const TileProblem& problem);
 
-// Reason why the device has no matrix instructions of warps, or why the data are neither halves of two
-// spatial dimensions nor bytes that sum up exactly, or ""; for all kernels by these instructions.
+// Returns why the device has no matrix instructions of warps, or why the data are neither halves of
+// two spatial dimensions nor bytes with exact sums; else "". All kernels with these instructions
+// use it.
 std::string reject_mma_data(const OpDesc& desc, const TileProblem& problem,
                             const DeviceTraits& traits);
 
-// The place of a block's channel in the tiles of eight: a work-item ends up with `vector` adjacent
-// channels of a pixel.
+// Finds the place of a block's channel in the tiles of eight, so that a work-item has `vector`
+// adjacent channels of a pixel in the end.
 struct MmaPlace {
   int64_t tile, column;
   MmaPlace(int64_t in_block, int64_t vector)
       : tile(in_block / (4 * vector) * (vector / 2) + in_block % vector / 2),
         column(in_block / vector % 4 * 2 + in_block % 2) {}
 };
-// Packed filters as halves, or as the bytes that they are.
+// Returns packed filters as halves, or as bytes.
 std::vector<std::byte> mma_factors(const std::vector<float>& packed, bool bytes);
-// Adds the sums that bytes start with (halves: none), and the shifts of shifted weights, for `padded`
-// output channels of each group.
+// Adds the sums that bytes start with (halves have none), and the shifts of shifted weights, for
+// `padded` output channels of each group.
 void add_start_sums(const OpDesc& desc, const TileProblem& problem, int64_t padded,
                     KernelPlan& plan);
 

@@ -7,13 +7,14 @@
 // channels][work-item][2], in the order of channels of convolution_mma.cl. Defines besides T (of the
 // output), VECTOR, VECTORS, TILE_P, LINES, WIDE and those of common/mma.cl:
 //   RUN, RUNS     elements of a run, and rows of the kernel
-//   STEPS         of the sum
+//   STEPS         number of steps of the sum
 //   PIXEL         elements between two output pixels of a line
 //   LINE, APART   rows between two lines of output pixels, and between two rows of the kernel
 //   ROWS, PITCH   copied rows, and the elements of each, whole words
-//   UNIT          elements that are copied at once; they are inside the input or outside, all of them
-//   LEAD          elements that the copied rows begin before the tile's first pixel
-//   COPIES        of the rows, where pixels begin in the middle of words: each begins PER_WORD / COPIES
+//   UNIT          elements that are copied at once; either all or none of them are inside the input
+//   LEAD          number of elements in the copied rows before the tile's first pixel
+//   COPIES        number of copies of the rows, if pixels begin within words: each begins PER_WORD
+//   / COPIES
 //                 elements later
 //   ALIGNED       an output vector lies at a multiple of its size
 //   WHOLE_BLOCKS  all channels of all blocks exist
@@ -23,10 +24,10 @@ typedef struct {
 } FN(Args);
 
 #define FV FLOATV(VECTOR)
-#define TILES (VECTORS * VECTOR / 2)  // of eight channels
+#define TILES (VECTORS * VECTOR / 2)  // tiles of eight channels
 #include "kernels/common/mma.cl"
 #define SHIFT (PER_WORD / COPIES)
-#define BEFORE (LEAD % PER_WORD)  // elements of a run's first word
+#define BEFORE (LEAD % PER_WORD)  // unused elements of a run's first word
 #define RUN_WORDS ((BEFORE + RUN + PER_WORD - 1) / PER_WORD)
 #define PITCH_WORDS (PITCH / PER_WORD)
 #define COPY_WORDS (ROWS * PITCH_WORDS)
@@ -44,13 +45,14 @@ typedef struct {
 #define UNROLL_STEPS
 #endif
 
-// Place of word k of the sum, from the first word of a pixel on; of the last one for those past it.
+// Returns the place of word k of the sum, from the first word of a pixel on; for words past the end
+// that of the last one.
 inline int FN(place)(int k) {
   const int word = min(k, RUNS * RUN_WORDS - 1), run = word / RUN_WORDS;
   return word + run * (APART * PITCH_WORDS - RUN_WORDS);
 }
 #if SHIFTED
-// Factors that sum up the bytes of word k.
+// Returns factors that sum up the bytes of word k.
 inline uint FN(ones_of)(int k) {
   const int word = k % RUN_WORDS;
   if (k >= RUNS * RUN_WORDS) return 0;
@@ -101,7 +103,7 @@ KERNEL(IN(ELEMENT, in), IN(uint2, weights), IN(int, start_sums), SHIFTS OUT(T, o
   const int y = first_line + warp, group = 0;
   for (int from = 0; from < WIDE; from += 16 * TILE_P) {
     if (first_x + from >= a.ow) break;
-    // This work-item reads rows 0, 8, 16 ... of the tile's pixels.
+    // Finds the pixels of this work-item: rows 0, 8, 16 ... of the tile.
     int at[2 * TILE_P];
     UNROLL for (int i = 0; i < 2 * TILE_P; ++i) {
       const int element = (from + lane / 4 + i * 8) * PIXEL;

@@ -1,5 +1,5 @@
-// Points, costs and packing of the convolution of pixels with few channels by matrix instructions
-// (convolution_rows.cl).
+// Chooses points, estimates costs and packs weights for convolutions of pixels with few channels by
+// matrix instructions (convolution_rows.cl).
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -30,8 +30,8 @@ struct Point {
   int64_t tiles() const { return vectors * vector / 2; }
 };
 
-// A row of the kernel is one tap: its elements are the channels of a pixel as wide as the row, and
-// lines, strides and pads count elements.
+// Returns the problem with a row of the kernel as one tap: its elements are the channels of a pixel
+// as wide as the row, and lines, strides and pads count elements.
 TileProblem rows_problem(const OpDesc& desc) {
   TileProblem problem = convolution_problem(desc);
   ConvShape& s = problem.shape;
@@ -47,14 +47,15 @@ int64_t per_word(const OpDesc& desc) { return takes_bytes(desc) ? 4 : 2; }
 // Holds the sizes of what a work-group copies to local memory, in elements.
 struct Copied {
   int64_t rows, pitch, copies, unit = 1, lead = 0;
-  int64_t run_words;  // of a row of the kernel, with what of the lead is in its first word
+  int64_t run_words;  // of a row of the kernel, including the part of the lead in its first word
 
   Copied(const OpDesc& desc, const TileProblem& problem, const Point& p) {
     const ConvShape& s = problem.shape;
     const int64_t word = per_word(desc), pixel = s.stride[2];
     rows = (p.lines - 1) * s.stride[1] + (s.kernel[1] - 1) * s.dilation[1] + 1;
     copies = word / std::gcd(word, pixel);
-    // Tiles begin at multiples of 16 pixels. Lines are whole units, and so is what lies before them.
+    // Chooses units that divide lines and everything before them. Tiles begin at multiples of 16
+    // pixels.
     if (copies == 1)
       for (int64_t u : {word, 2 * word})
         if (s.in[2] % u == 0 && problem.in.h % u == 0 && problem.in.n % u == 0 &&
@@ -66,7 +67,7 @@ struct Copied {
     pitch = ceil_div((p.wide - 1) * pixel + (lead / word + run_words) * word, whole) * whole;
   }
   int64_t steps(const ConvShape& s) const { return ceil_div(s.kernel[1] * run_words, 8); }
-  // Whole pairs of words, since units may be such pairs.
+  // Rounds to pairs of words, because units may be such pairs.
   size_t bytes(const OpDesc& desc) const {
     return static_cast<size_t>(8 * ceil_div(copies * rows * pitch, 2 * per_word(desc)));
   }
@@ -81,10 +82,10 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
     const int tiles = vector * vectors / 2;
     if (tiles > 1 && 4 * tiles >= s.out_channels) continue;  // half of a block would be empty
     for (int tile_p : {1, 2}) {
-      if (tile_p * tiles > 16) continue;  // registers of sums
+      if (tile_p * tiles > 16) continue;  // too many registers for sums
       for (int lines : {8, 4, 2})
         for (int most : {64, 32}) {
-          // The tiles of a line share its columns evenly.
+          // Divides a line's columns evenly among its tiles.
           const int64_t side = 16 * tile_p;
           const auto wide = static_cast<int>(
               ceil_div(ceil_div(s.out[2], ceil_div(s.out[2], int64_t{most})), side) * side);
@@ -100,15 +101,16 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
   return points;
 }
 
-// Microseconds on a Hopper GPU. The constants are fitted to 336 timings of first layers of eight networks
-// at batch 8 and 32 on an H100; the points that they choose take 6 % longer than the best in the mean.
+// Costs on a Hopper GPU, in microseconds or cycles. The constants are fitted to 336 timings of
+// first layers of eight networks at batch 8 and 32 on an H100; the points that they choose take 6 %
+// longer than the best on average.
 struct Costs {
-  double launch = 5, clock = 1700;                    // us; cycles in a us
-  double copy = 43, tile = 39, warp = 79;             // cycles of a warp, for each of these
-  double product = 9.6, weights = 1.4, pixels = 2.6;  // of a step
-  double store = 30, function = 37;                   // of 16 pixels of eight channels
+  double launch = 5, clock = 1700;         // in us; cycles per us
+  double copy = 43, tile = 39, warp = 79;  // cycles of a warp for each copy, tile and warp
+  double product = 9.6, weights = 1.4, pixels = 2.6;  // cycles for each of these in a step
+  double store = 30, function = 37;                   // cycles for 16 pixels of eight channels
   double waiting = 803, copy_waits = 149,
-         tile_waits = 214;  // that pass where no other warp can run
+         tile_waits = 214;  // cycles that pass if no other warp can run
 };
 double cost_of(const OpDesc& desc, const TileProblem& problem, const Point& p,
                const DeviceTraits& traits) {
@@ -118,7 +120,7 @@ double cost_of(const OpDesc& desc, const TileProblem& problem, const Point& p,
   const double units = std::max(traits.compute_units, 1u);
   const int64_t tiles_w = ceil_div(s.out[2], p.wide);
   const auto groups = static_cast<double>(s.batch * ceil_div(s.out[1], p.lines) * tiles_w);
-  // These are the copies of a warp.
+  // Counts the copies that a warp makes.
   const auto copies =
       static_cast<double>(ceil_div(copied.rows * copied.pitch / copied.unit, 32 * p.lines));
   const double tiles =
@@ -133,7 +135,7 @@ double cost_of(const OpDesc& desc, const TileProblem& problem, const Point& p,
                              (c.product * sums + c.weights * columns + c.pixels * p.tile_p);
   const double of_warp = c.warp + c.copy * copies + tiles * of_tile;
   const double waits = c.waiting + c.copy_waits * copies + c.tile_waits * tiles;
-  // Work-groups of a compute unit at the same time: registers and local memory bound them.
+  // Limits the work-groups of a compute unit at the same time by registers and local memory.
   const double registers = 40 + 6 * sums + 8 * p.tile_p + 2 * columns;
   const double at_once = std::max(
       1.0, std::floor(std::min({64.0 / p.lines, 65536 / (registers * 32 * p.lines),
@@ -157,7 +159,8 @@ std::string reject_rows(const OpDesc& desc, const DeviceTraits& traits) {
   if (s.in_channels * (s.in[2] + s.pad[2] + (s.out[2] + 128) * s.stride[2]) > kMaxIndex ||
       s.in[1] + s.pad[1] + (s.out[1] + 8) * s.stride[1] > kMaxIndex)
     return "lines of more than 2^31 elements";
-  // A block is at most 64 channels wide; a run and the last step end with up to 9 words of zeros.
+  // Adds the padding: a block is at most 64 channels wide, and a run and the last step end with up
+  // to 9 words of zeros.
   if ((s.out_channels + 64) * (s.taps() * s.in_channels + 36 * s.kernel[1]) > kMaxIndex)
     return "the weights have more than 2^31 elements";
   if (points_of(desc, rows_problem(desc), traits).empty())
@@ -188,13 +191,13 @@ struct Args {
 #include "kernels/convolution/convolution_rows_args.cl"
 };
 
-// The filters in the order in which the work-items of a warp load them, as halves, or as bytes less the
-// shift of their output channel.
+// Returns the filters in the order in which the work-items of a warp load them, as halves, or as
+// bytes minus the shift of their output channel.
 std::vector<std::byte> packed_weights(const OpDesc& desc, const std::vector<float>& plain,
                                       const ConvShape& s, const Point& p, const Copied& copied) {
   const int64_t word = per_word(desc), steps = copied.steps(s),
                 blocks = ceil_div(s.out_channels, p.block());
-  const int64_t step = p.tiles() * 32 * 2 * word;  // elements
+  const int64_t step = p.tiles() * 32 * 2 * word;  // in elements
   std::vector<float> packed(static_cast<size_t>(blocks * steps * step), 0.f);
   const int64_t depth = s.kernel[1] * s.in_channels;
   for (int64_t o = 0; o < s.out_channels; ++o) {

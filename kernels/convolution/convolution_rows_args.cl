@@ -2,5 +2,5 @@
 int in_n, in_h, in_w, out_n, out_h, out_w;  // strides
 #include "kernels/common/geometry_args.cl"
 int out_channels, blocks;
-int tiles_w, tiles_h;  // of a line, and lines of tiles of an image
-int outside;           // four bytes with the value of elements outside the input
+int tiles_w, tiles_h;  // tiles of a line; lines of tiles of an image
+int outside;           // four bytes with the value of elements outside of the input

@@ -1,4 +1,4 @@
-// Spatial attributes, shapes and strides, read in the same way for all kinds of convolution.
+// Reads spatial attributes, shapes and strides in the same way for all kinds of convolution.
 #include <algorithm>
 
 #include "kernels/convolution/convolution_tile.h"

@@ -13,7 +13,7 @@
 // operand, each run padded to whole blocks.
 // Defines besides T, VECTORS and TILE_P:
 //   IN_T, W_T            types of the input (uchar: fours of bytes) and of an element's weights
-//   BYTES                the input's type is bytes
+//   BYTES                the input consists of bytes
 //   MATRIX               by matrix instructions; LANES is 16, W_T int, TILE_P 1, 2, 4, 8 or 16
 //   STAND_IN             computes them by shuffles, for tests on any device with sub-groups
 //   LANES, ROWS, SLICES  work-group: the lanes of a sub-group x tiles x slices of the runs, whose
@@ -21,7 +21,8 @@
 //   READS                blocks of a pixel that are read at once: 1, 2 or 4; runs are whole steps
 //                        unless it is 1
 //   BLOCKS               pixels are aligned for reads of blocks
-//   GATHERED             not blocks: each lane reads 16 bytes of one of the tile's pixels, so that a
+//   GATHERED             instead of blocks, each lane reads 16 bytes of one of the tile's pixels,
+//   so that a
 //                        message reads parts of all. TILE_P divides LANES, READS is how many
 //                        messages are sent at once (1, 2 or 4), runs are whole steps of up to 32
 //                        elements, and there is no third dimension
@@ -42,12 +43,12 @@
 #endif
 #include "kernels/common/tile.cl"
 #if GATHERED && !POINTWISE
-// Lanes keep their pixels' offsets, which takes fewer registers than their places.
+// Keeps the offsets of a lane's pixels, which take fewer registers than their positions.
 #undef PIXEL_OFFSET
 #define PIXEL_OFFSET(p) offset##p
 #endif
 
-// N elements of each lane, LANES apart; halves as floats.
+// Read N elements for each lane, LANES apart; halves become floats.
 #define READ_float_1(p) as_float(intel_sub_group_block_read((__global const uint*)(p)))
 #define READ_float_2(p) as_float2(intel_sub_group_block_read2((__global const uint*)(p)))
 #define READ_half_1(p) \
@@ -70,7 +71,7 @@
 #define BLOCK_T ELEMENT
 #if BYTES
 #define SUM int
-#define UNIT 2  // of the input, in an element
+#define UNIT 2  // input channels in an element
 #else
 #define SUM float
 #define UNIT 1
@@ -120,8 +121,8 @@
     REPEAT(TILE_P, BROADCAST##r)               \
     REPEAT(TILE_P, ADD_PIXEL)                  \
   }
-// A lane reads its weights of four elements at once: a message for a vector, as it has up to 16 bytes
-// for each lane, but 128 bytes of a block.
+// Reads a lane's weights of four elements at once. A message can bring up to 16 bytes for each
+// lane, but only 128 bytes of a block.
 #define FOUR_float(p) vload4(0, p)
 #define FOUR_int(p) vload4(0, p)
 #define FOUR_half(p) vload_half4(0, p)
@@ -140,9 +141,9 @@
     REPEAT(VECTORS, READ_VECTOR)                                                  \
     ROW(0) ROW(1) ROW(2) ROW(3)                                                   \
   }
-// These add up the first n elements of a step. They are written without a loop, which Intel's
-// compiler may leave one, with broadcasts from lanes that it does not know. On a CPU only tests run
-// them, and its compiler takes seconds for the long code.
+// Add up the first n elements of a step. They are written without a loop: Intel's compiler may
+// leave it as a loop, with broadcasts from lanes that are not constant. On a CPU, where only tests
+// run them, the compiler would take seconds for the long code.
 #ifdef ON_CPU
 #define PART(n) \
   for (int from = 0; from < (n); from += 4) FOUR(from)
@@ -164,13 +165,13 @@
     PART(n)              \
     w += WEIGHTS(n);     \
   }
-#define WEIGHTS(n) ((n) * (BLOCK * (int)sizeof(W_T)))  // bytes
+#define WEIGHTS(n) ((n) * (BLOCK * (int)sizeof(W_T)))  // in bytes
 #define WEIGHTS_OF_LANE (4 * (int)sizeof(W_T) * lane)
 #endif
 
 #if GATHERED
-// The input elements of a step: VALUES of each of PARTS parts of every pixel, READS times. `part`:
-// where this lane reads.
+// Reads the input elements of a step: VALUES of each of PARTS parts of every pixel, READS times.
+// `part` is the part that this lane reads.
 #define PARTS (LANES / TILE_P)
 #define VALUES (16 / (UNIT * (int)sizeof(IN_T)))
 #define STRIDE (READS * PARTS * VALUES)
@@ -200,7 +201,7 @@
     w += WEIGHTS(STRIDE);           \
   }
 #else
-// The input elements of a step, of every pixel at r0, r1, ...
+// Reads the input elements of a step, for every pixel at r0, r1, ...
 #define STRIDE (READS * LANES)
 #if BLOCKS_2D
 #define LOADS PRODUCTS  // of eight pixels each
@@ -262,12 +263,12 @@ WORK_GROUP(LANES, ROWS, SLICES)
 __attribute__((intel_reqd_sub_group_size(LANES)))
 KERNEL(IN(IN_T, in), IN(W_T, weights), ZEROS START_SUMS OUT(T, out), const FN(Args) a TAIL_PARAMS) {
   const int lane = get_sub_group_local_id();
-  // Broadcast, so that the compiler knows that addresses and branches are those of all lanes.
+  // Broadcasts, so that the compiler knows that addresses and branches are the same in all lanes.
   const int member = intel_sub_group_shuffle((int)get_sub_group_id(), 0);
   const int first = ((int)get_group_id(1) * ROWS + member % ROWS) * a.tiles_per_item;
 #if SLICES > 1
-  // All work-items of a group must pass the barriers equally often: tiles past the end repeat the
-  // last pixel and store nothing.
+  // Tiles past the end repeat the last pixel and store nothing, because all work-items of a group
+  // must pass the barriers equally often.
   const int last = first + a.tiles_per_item;
   const int slice = member / ROWS;
   SHARED(float, sums, SLICES* LANES* ROWS* TILE_P* VECTORS* VECTOR);
@@ -277,7 +278,7 @@ KERNEL(IN(IN_T, in), IN(W_T, weights), ZEROS START_SUMS OUT(T, out), const FN(Ar
   const int group = BLOCK_NUMBER / a.blocks;
   const int lane_c = (BLOCK_NUMBER - group * a.blocks) * BLOCK + lane;
   __global const IN_T* const start = AT(in) + group * a.in_channels;
-  // The weights of this work-group's block of channels begin here.
+  // Finds the beginning of the weights for this work-group's block of channels.
   const int block = BLOCK_NUMBER * WEIGHTS(a.depth) + WEIGHTS_OF_LANE;
 #if !POINTWISE && !BLOCKS_2D && !GATHERED
 #include "kernels/common/tile_start.cl"
@@ -346,7 +347,7 @@ KERNEL(IN(IN_T, in), IN(W_T, weights), ZEROS START_SUMS OUT(T, out), const FN(Ar
       const uint outside = *(__global const uint*)AT(zeros);
       for (int ky = 0; ky < a.kh; ++ky)
         for (int kx = 0; kx < a.kw; ++kx) {
-          const bool valid = VALID();  // of this lane's pixel
+          const bool valid = VALID();  // for this lane's pixel
           __global const IN_T* const part =
               start + (valid ? at + (ky * a.dh * a.in_h + kx * a.dw * a.in_w) : 0);
           if (BYTES || sub_group_any(valid))
@@ -376,7 +377,7 @@ KERNEL(IN(IN_T, in), IN(W_T, weights), ZEROS START_SUMS OUT(T, out), const FN(Ar
         }
     } else {
 #if MERGED
-      // Elements before and past the row of the input, and those of rows outside it, are zeros.
+      // Reads zeros before and past the row of the input, and for rows outside of it.
 #define COLUMNS(p)                                           \
   const int from##p = max(-ix##p, 0) * a.in_channels / UNIT; \
   const int to##p = min(a.iw - ix##p, a.kw) * a.in_channels / UNIT;
@@ -397,7 +398,7 @@ KERNEL(IN(IN_T, in), IN(W_T, weights), ZEROS START_SUMS OUT(T, out), const FN(Ar
       for (int ky = 0; ky < a.kh; ++ky)
         for (int kx = 0; kx < a.kw; ++kx) {
           const int tap = ky * a.dh * a.in_h + kx * a.dw * a.in_w TAP_Z;
-          int any = BYTES;  // their zero points count
+          int any = BYTES;  // zero points outside of the input count as well
 #define BORDER(p)                                                                 \
   const int valid##p = VALID(p);                                                  \
   __global const IN_T* const r##p = valid##p ? start + (at##p + tap) : AT(zeros); \
@@ -415,8 +416,7 @@ KERNEL(IN(IN_T, in), IN(W_T, weights), ZEROS START_SUMS OUT(T, out), const FN(Ar
 #if MATRIX
     REPEAT(TILE_P, END)
 #elif BYTES
-// START is added at the end: if sums begin with one value, Intel's compiler makes copies in the
-// loop.
+// Adds START at the end: if sums begin with one value, Intel's compiler makes copies in the loop.
 #define END_(p, k) acc##p##_##k += START(k);
 #define END(p) REPEAT_WITH(VECTORS, p, END_)
     REPEAT(TILE_P, END)

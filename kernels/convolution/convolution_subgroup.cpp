@@ -1,4 +1,5 @@
-// Points, costs and packing of the convolution by sub-groups (convolution_subgroup.cl).
+// Chooses points, estimates costs and packs weights for the convolution by sub-groups
+// (convolution_subgroup.cl).
 #include "kernels/convolution/convolution_subgroup.h"
 
 #include <algorithm>
@@ -14,8 +15,8 @@ namespace {
 
 struct Point : TileShape {
   int reads = 1;
-  int pixels = 1;  // that a message reads: one, or all of the tile
-  int weight = 4;  // bytes of an element's; floats need no conversion, halves half the memory
+  int pixels = 1;  // pixels that a message reads: one, or all of the tile
+  int weight = 4;  // bytes of a weight: floats need no conversion, halves need half the memory
 
   Point() : TileShape{1, 1, 1, 1, 1, 1} {}
   Point(int l, int vs, int t, int rd, int ps, int w, int r, int s)
@@ -32,11 +33,11 @@ struct Point : TileShape {
   }
 };
 
-constexpr int kFour = 4;   // elements whose weights a lane reads at once
-constexpr int kPart = 16;  // bytes of a pixel that a lane reads where a message reads all pixels
-constexpr int64_t kMaxStep = 32;  // elements of a pixel, then
+constexpr int kFour = 4;   // number of elements whose weights a lane reads at once
+constexpr int kPart = 16;  // bytes of a pixel that a lane reads if a message reads all pixels
+constexpr int64_t kMaxStep = 32;  // elements of a pixel in a step, if a message reads all pixels
 
-// The number of input channels in an element.
+// Returns the number of input channels in an element.
 int64_t unit(const OpDesc& desc) { return takes_bytes(desc) ? 4 : 1; }
 
 Runs runs_of(const OpDesc& desc, const TileProblem& problem, int lanes) {
@@ -51,16 +52,16 @@ int64_t element_size(const OpDesc& desc, const TileProblem& problem) {
   return has_halves(desc, problem) ? 2 : 4;
 }
 
-// Elements of a pixel that a step of the loop takes.
+// Returns the number of elements of a pixel in a step of the loop.
 int64_t step_of(const Point& p, int64_t size) {
   return p.pixels > 1 ? int64_t{p.reads} * (p.lanes / p.pixels) * kPart / size
                       : int64_t{p.reads} * p.lanes;
 }
 
-// Bytes of a thread's registers where a message reads all pixels: sums, weights, parts of the pixels,
-// halves as floats as well, copies of start sums, and what the compiler keeps for each lane: its
-// position, where a tail reads, addresses, more of them beside the loops of slices. By what spills
-// (tests/kernels/ocloc).
+// Estimates the bytes of a thread's registers if a message reads all pixels: sums, weights, parts
+// of the pixels, halves converted to floats, copies of start sums, and values that the compiler
+// keeps for each lane: its position, the tail's position, and addresses, of which loops of slices
+// have more. Fitted to what spills (tests/kernels/ocloc).
 int64_t gathered_register_bytes(const Point& p, const OpDesc& desc, const TileProblem& problem,
                                 bool wide) {
   const bool bytes = takes_bytes(desc), row = walk_pixels(desc, problem).row;
@@ -72,15 +73,18 @@ int64_t gathered_register_bytes(const Point& p, const OpDesc& desc, const TilePr
          own + std::max(addresses, int64_t{has_places ? (wide ? 512 : 256) : 0});
 }
 
-// Bytes of a thread's registers else: sums, the blocks of the pixels, four rows of weights, halves as
-// floats and in part as loaded; what a tail's operands take, which the compiler loads at once for
-// four vectors, and keeps over the rest of a run where weights are halves; addresses, positions of
-// pixels that are no long row for the kernel, which take much where registers are wide, and more
-// there in merged runs before such a tail, or for its tail, and what else it keeps; the rest of a run
-// of bytes, or of floats where the compiler is a newer one, whose addresses have 64 bits; several
-// operands beside the sums of slices; where registers are wide floats that are loaded early, and
-// addresses of each lane where the data are no blocks. Points that need more than there are spill
-// (tests/kernels/ocloc).
+// Estimates the bytes of a thread's registers in all other cases. Points that need more than there
+// are spill (tests/kernels/ocloc). Counted are:
+//  - sums, blocks of the pixels, four rows of weights, and halves as floats and in part as loaded;
+//  - operands of a tail, which the compiler loads at once for four vectors, and keeps over the rest
+//  of a run if weights are halves;
+//  - addresses, and positions unless the pixels are a long row for the kernel. They need many
+//  registers where these are wide, and more there in merged runs before such a tail, or for its
+//  tail;
+//  - the rest of a run of bytes, or of floats with newer compilers, whose addresses have 64 bits;
+//  - several operands beside the sums of slices;
+//  - where registers are wide, floats that are loaded early, and addresses of each lane if the data
+//  are no blocks.
 int64_t register_bytes(const Point& p, const OpDesc& desc, const TileProblem& problem,
                        const DeviceTraits& traits) {
   const bool wide = has_wide_registers(traits);
@@ -109,7 +113,7 @@ int64_t register_bytes(const Point& p, const OpDesc& desc, const TileProblem& pr
          base + rest + slices + loads + addresses;
 }
 
-// A thread has 128 registers.
+// Returns the bytes of a thread's registers, of which there are 128.
 int64_t all_register_bytes(const DeviceTraits& traits) {
   return 128 * (has_wide_registers(traits) ? 64 : 32);
 }
@@ -125,7 +129,8 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
   const int lanes = eight || (traits.sub_groups & 16) == 0 ? 8 : 16;
   const Runs runs = runs_of(desc, problem, lanes);
   for (const int vectors : {2, 1, 4}) {
-    if (vectors > 1 && s.out_channels <= lanes * vectors / 2) continue;  // half would be empty
+    // Half of the lanes would idle.
+    if (vectors > 1 && s.out_channels <= lanes * vectors / 2) continue;
     const bool gathers = flat && (vectors < 4 || wide);
     for (const int tile_p : {8, 12, 4, 1, 16}) {
       if (tile_p > 1 && tile_p / 2 >= s.pixels()) continue;
@@ -144,7 +149,7 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
                                        runs.rest() > 0 || runs.length % step != 0))
               continue;
             if (slices > 1 && (bytes || runs.length / step < slices)) continue;
-            if (slices > 1 && (tile_p > 4 || vectors > 2)) continue;  // they are for few outputs
+            if (slices > 1 && (tile_p > 4 || vectors > 2)) continue;  // slices are for few outputs
             const auto items = static_cast<size_t>(lanes * rows * slices);
             if (items > traits.max_work_group) continue;
             if ((gathered ? gathered_register_bytes(p, desc, problem, wide)
@@ -159,19 +164,19 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
       }
     }
   }
-  // There is a point also where the groups are smaller than any of these.
+  // Adds a point if the device's groups are smaller than any of these.
   if (points.empty()) points.emplace_back(lanes, 1, 1, 1, 1, halves ? 2 : 4, 1, 1);
   return points;
 }
 
-// An execution unit computes eight floats at once.
+// Estimates cycles. An execution unit computes eight floats at once.
 SubgroupCycles cycles(const OpDesc& desc, const TileProblem& problem, const Point& p,
                       const DeviceTraits& traits) {
-  constexpr double kThreads = 7;    // of a unit
-  constexpr double kSend = 3;       // instructions: a message, its header and its address
-  constexpr double kMessage = 128;  // most bytes of one that reads a block
+  constexpr double kThreads = 7;    // of an execution unit
+  constexpr double kSend = 3;       // instructions for a message, its header and its address
+  constexpr double kMessage = 128;  // most bytes of a message that reads a block
   constexpr double kLatency = 200;  // of the messages of a step, which are sent together
-  constexpr double kBytes = 8;      // from the cache to a unit in a cycle
+  constexpr double kBytes = 8;      // per cycle, from the cache to a unit
   const ConvShape& s = problem.shape;
   const Runs runs = runs_of(desc, problem, p.lanes);
   const double wide = p.lanes / 8.0, lanes = p.lanes, tile_p = p.tile_p;
@@ -179,11 +184,11 @@ SubgroupCycles cycles(const OpDesc& desc, const TileProblem& problem, const Poin
   const double tiles = static_cast<double>(ceil_div(s.pixels(), p.tile_p));
   const double threads = static_cast<double>(s.groups * p.blocks(s)) * tiles * p.slices;
   const double depth = static_cast<double>(runs.count * runs.padded()) / p.slices;
-  // The counts below are those of one input element.
+  // Counts for one input element.
   const double sums = wide * tile_p * p.vectors;
   const double conversions =
       (size == 2 ? wide * tile_p / lanes : 0) + (p.weight == 2 ? wide * p.vectors : 0);
-  const double weights = p.weight * lanes * p.vectors;  // bytes
+  const double weights = p.weight * lanes * p.vectors;  // in bytes
   const double pixels = tile_p * size;
   const double step = static_cast<double>(step_of(p, element_size(desc, problem)));
   const double messages = p.pixels > 1 ? p.reads / step
@@ -196,7 +201,7 @@ SubgroupCycles cycles(const OpDesc& desc, const TileProblem& problem, const Poin
   const double wait = depth / step * kLatency;
   const double units = traits.compute_units;
   const double beside = std::clamp(threads / units, 1.0, kThreads);
-  // A group of several sub-groups starts faster, and they share what they read.
+  // Prefers groups of several sub-groups, which start faster and share what they read.
   const double group = threads / units >= 4 && p.rows > 1 ? 0.98 : 1;
   const double scale = group * std::max(1.0, threads / units), loops = scale * depth;
   return {loops * sums,  loops * (sums + conversions + sends),
@@ -211,7 +216,7 @@ std::vector<double> costs_of(const std::vector<Point>& points, const OpDesc& des
   return costs;
 }
 
-// The weights in the order of the kernel, with zeros for missing channels and elements.
+// Returns the weights in the order of the kernel, with zeros for missing channels and elements.
 std::vector<std::byte> pack(const std::vector<float>& weights, const ConvShape& s,
                             const Point& point, const Runs& runs, bool bytes) {
   const int64_t unit = bytes ? 4 : 1, block = point.block(), blocks = point.blocks(s);
@@ -238,7 +243,8 @@ std::vector<std::byte> pack(const std::vector<float>& weights, const ConvShape& 
 
 }  // namespace
 
-// Whichever leaves fewer elements of blocks empty; of equals, pixels, whose border is simpler.
+// Chooses the runs with fewer elements of padding; if equal, those of pixels, whose border is
+// simpler.
 Runs subgroup_runs(const TileProblem& problem, int64_t unit, int lanes, int step) {
   const ConvShape& s = problem.shape;
   const int64_t channels = s.in_channels / unit;
@@ -275,7 +281,7 @@ std::string reject_subgroup(const OpDesc& desc, const TileProblem& problem,
     if (std::string why = reject_float_data(desc); !why.empty()) return why;
   }
   if (s.in_channels == 0) return "no input channels";
-  // Weights are addressed by bytes, up to four an element.
+  // Counts bytes, since weights are addressed by bytes, up to four for an element.
   if (std::string why = reject_tiling(desc, problem, traits, 4 * s.taps() * (s.in_channels + 15));
       !why.empty())
     return why;

@@ -1,4 +1,4 @@
-// Points, costs and packing of the tile kernel (convolution.cl).
+// Chooses points, estimates costs and packs weights for the tile kernel (convolution.cl).
 #include "kernels/convolution/convolution_tile.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 struct Point : TileShape {
   int unroll = 1;
-  int shares = 1;  // shares of the tiles per CPU core; 1 on a GPU
+  int shares = 1;  // parts of the tiles for each CPU core; 1 on a GPU
 
   Point() : TileShape{1, 1, 1, 1, 1, 1} {}
   Point(int v, int vs, int p, int l, int r, int s, int u, int sh)
@@ -32,14 +32,14 @@ struct Point : TileShape {
   }
 };
 
-// Requires one stride between all pixels: rows, slices and images follow one another without gaps.
-// Ignores missing dimensions.
+// Returns whether all pixels have the same distance: rows, slices and images follow one another
+// without gaps. Ignores missing dimensions.
 bool is_row(const std::array<int64_t, 3>& size, int64_t batch, const PixelStrides& s) {
   int64_t expected = s.w, seen = size[2];
   const auto follows = [&](int64_t count, int64_t stride) {
     if (count == 1) return true;
     if (seen == 1) {
-      expected = stride;  // the first dimension with more than one position sets the step
+      expected = stride;  // the first dimension with more than one position determines the distance
     } else if (stride != expected * seen) {
       return false;
     }
@@ -56,10 +56,10 @@ struct CpuShape {
   double rate;
 };
 
-// Speeds relative to the best one. With these values the choice comes closest to the best one over
-// the layers of five networks: PoCL on one core of a Sapphire Rapids. Few accumulators wait for one
-// another, many spill, and narrow vectors leave parts of the registers empty. The first shape suits
-// most layers.
+// Speeds relative to the best shape, on PoCL with one core of a Sapphire Rapids. With these values
+// the choices come closest to the best ones over the layers of five networks. Few accumulators wait
+// for one another, many spill, and narrow vectors leave parts of the registers empty. The first
+// shape suits most layers.
 constexpr CpuShape kShapes512[] = {
     {16, 2, 8, 0.94}, {16, 4, 6, 1.00}, {16, 4, 4, 0.98}, {16, 3, 6, 0.97}, {16, 1, 8, 0.80},
     {16, 4, 2, 0.80}, {16, 2, 3, 0.67}, {16, 4, 1, 0.58}, {16, 1, 3, 0.48}, {16, 2, 1, 0.37},
@@ -88,8 +88,8 @@ Point point_of(const CpuShape& c) {
   return {c.vector, c.vectors, c.tile_p, 1, 1, 1, 1, kUsualShares};
 }
 
-// `usual` points are candidates for the choice without measurements; the others are only measured.
-// More points lengthen a tuning run but change nothing else.
+// The points to list. `usual` ones are candidates for the choice without measurements; the others
+// are only measured. More points lengthen a tuning run but change nothing else.
 enum class Points { usual, all };
 
 std::vector<Point> cpu_points(const OpDesc& desc, const TileProblem& problem,
@@ -106,7 +106,7 @@ std::vector<Point> cpu_points(const OpDesc& desc, const TileProblem& problem,
         std::none_of(points.begin(), points.end(),
                      [&](const Point& p) { return to_tuning(p) == to_tuning(point_of(further)); }))
       points.push_back(point_of(further));
-  // More points with the same programs, with fewer and more work-groups.
+  // Adds points with the same programs, but fewer or more work-groups.
   const size_t shapes = points.size();
   for (const int shares : {2, 32})
     for (size_t i = 0; i < shapes; ++i) {
@@ -116,19 +116,18 @@ std::vector<Point> cpu_points(const OpDesc& desc, const TileProblem& problem,
   return points;
 }
 
-// The cost of waiting for memory, in layers with few multiply-adds per output and more data than
-// the cache holds: each pixel of a tile is written to a different place, in vectors. The constants
-// are fitted to 265 layers of five networks (PoCL with AVX2, 32 MiB of cache, batches 1 and 8):
-// five choices change, and take 0.69 to 0.97 of their previous time.
+// Estimates the cost with waiting for memory, in layers with few multiply-adds per output and more
+// data than the cache holds: each pixel of a tile is written to a different place, in vectors. The
+// constants are fitted to 265 layers of five networks (PoCL with AVX2, 32 MiB of cache, batches 1
+// and 8): five choices change, and take 0.69 to 0.97 of their previous time.
 double cpu_cost(const TileProblem& problem, const CpuShape& c, const DeviceTraits& traits) {
-  constexpr double kCached = 8e6, kApart = 5;  // bytes; multiply-adds of a vector
-  constexpr int kLine = 16;                    // floats
+  constexpr double kCached = 8e6, kApart = 5;  // in bytes; in multiply-adds of a vector
+  constexpr int kLine = 16;                    // floats in a cache line
   const ConvShape& s = problem.shape;
   const int64_t block = int64_t{c.vector} * c.vectors;
   const double channels = static_cast<double>(ceil_div(s.out_channels, block) * block);
   const double pixels = static_cast<double>(ceil_div(s.pixels(), c.tile_p) * c.tile_p);
-  // A tile costs its positions, pointers, tail and stores, in units of one multiply-add of a
-  // vector.
+  // Counts a tile's positions, pointers, tail and stores, in units of one multiply-add of a vector.
   const double own = 2 + 5.0 * c.tile_p * c.vectors;
   const double depth = static_cast<double>(s.taps() * s.in_channels);
   const double work = depth * c.tile_p * c.vectors;
@@ -139,12 +138,12 @@ double cpu_cost(const TileProblem& problem, const CpuShape& c, const DeviceTrait
   return channels * pixels * ((1 + own / work) / c.rate + memory);
 }
 
-// True unless a work-item of Intel's GPUs needs more registers than it has, so that it would spill
-// (tests/kernels/ocloc). It has 128, with one value of 32 bits each: sums, weights, for each pixel
-// what is loaded, its address, and its position unless the pixels are a long row, and where slices
-// add their sums up and apply the tail, its operands; the compiler takes the rest. Before a tail with
-// several operands it loads the sums of all slices at once. Where registers are wide, what such a tail
-// and slices of a long row keep varies much. The constants separate the
+// Returns false if a work-item of Intel's GPUs would need more registers than it has and spill
+// (tests/kernels/ocloc). It has 128, with one value of 32 bits each. Counted are sums, weights, for
+// each pixel the loaded value, its address, and its position unless the pixels are a long row, and
+// the operands of a tail that slices apply after adding their sums; the compiler takes the rest.
+// Before a tail with several operands it loads the sums of all slices at once. Where registers are
+// wide, the needs of such a tail and of slices of a long row vary much. The constants separate the
 // points that spill from those that do not, in the layers of the tests.
 bool fits_registers(const TileShape& p, bool row, bool deep, int operands,
                     const DeviceTraits& traits) {
@@ -166,8 +165,8 @@ bool fits_registers(const TileShape& p, bool row, bool deep, int operands,
   return !has_few_registers(traits) || (values < most && !loads_many);
 }
 
-// Points on a GPU: one tile per work-item. Lanes of a work-group compute neighbouring channels and
-// share the pixels' loads. Slices of the input channels make up for few outputs.
+// Returns points for a GPU, with one tile per work-item. Lanes of a work-group compute neighbouring
+// channels and share the pixels' loads. Slices of the input channels make up for few outputs.
 std::vector<Point> gpu_points(const OpDesc& desc, const TileProblem& problem,
                               const DeviceTraits& traits, Points which) {
   const ConvShape& s = problem.shape;
@@ -207,15 +206,15 @@ std::vector<Point> gpu_points(const OpDesc& desc, const TileProblem& problem,
         for (int slices : {1, 2, 4})
           for (int items : {64, 128}) add(vector, 2, lanes, tile_p, slices, items);
     }
-  // There is a point also without a usual one, so that the untuned choice is a member of the space.
+  // Adds a point if there is no usual one, so that the untuned choice is a member of the space.
   if (points.empty() || traits.max_work_group < 128) points.emplace_back(2, 1, 1, 1, 1, 1, 1, 1);
   return points;
 }
 
-// Time on a GPU: the instructions of all work-items that the schedulers issue (four per compute
-// unit, each one warp per cycle), plus the wait of one work-item. The constants are fitted to some
-// 700 timings of layers of detection networks on an H200 (f16, batches 1 and 16); the chosen points
-// are 10 % slower than the best of the space there.
+// Estimates the time on a GPU: the instructions of all work-items that the schedulers issue (four
+// per compute unit, each one warp per cycle), plus the wait of one work-item. The constants are
+// fitted to some 700 timings of layers of detection networks on an H200 (f16, batches 1 and 16);
+// the chosen points are 10 % slower than the best of the space there.
 double gpu_cost(const TileProblem& problem, const Point& p, const DeviceTraits& traits) {
   const ConvShape& s = problem.shape;
   const double blocks = static_cast<double>(s.groups * ceil_div(s.out_channels, p.block()));
@@ -223,19 +222,19 @@ double gpu_cost(const TileProblem& problem, const Point& p, const DeviceTraits& 
       blocks * p.lanes * p.slices * static_cast<double>(ceil_div(s.pixels(), p.tile_p));
   const double depth = static_cast<double>(s.taps() * s.in_channels) / p.slices;
   const double outputs = p.vector * p.tile_p;
-  // One step: multiply-adds, loads of inputs (four channels at once) and of weights.
+  // Counts one step: multiply-adds, loads of inputs (four channels at once) and of weights.
   const double step = outputs + p.tile_p * (p.unroll == 4 ? 0.38 : 0.76) + 0.13 * p.vector + 9.4;
   const double own = 7.7 + 17 * outputs + (p.slices > 1 ? 8.4 + 0.84 * outputs : 0);
   double value = items / 32 / (4.0 * traits.compute_units) * (depth * step + own) +
                  depth * (step + 3.7) + own * 26;
-  // Narrow rows of weights waste parts of cache lines.
+  // Adds for narrow rows of weights, which waste parts of cache lines.
   if (p.lanes * p.vector < 32 && s.out_channels > p.lanes * p.vector) value *= 1.11;
   if (p.lanes * p.vector < 64 && s.out_channels > p.lanes * p.vector) value *= 1.18;
   if (p.lanes * p.rows * p.slices != 128) value *= 1.02;
   return value;
 }
 
-// The step between the pixels of activations that is_row() accepts.
+// Returns the distance between the pixels of activations that is_row() accepts.
 int64_t row_step(const std::array<int64_t, 3>& size, int64_t batch, const PixelStrides& s) {
   if (size[2] > 1) return s.w;
   if (size[1] > 1) return s.h;
@@ -243,7 +242,8 @@ int64_t row_step(const std::array<int64_t, 3>& size, int64_t batch, const PixelS
   return batch > 1 ? s.n : s.w;
 }
 
-// A 1x1 convolution whose input and output are each one long row of pixels, row_step() apart.
+// Returns whether this is a 1x1 convolution whose input and output are each one long row of pixels,
+// row_step() apart.
 bool is_pointwise(const TileProblem& problem) {
   const ConvShape& s = problem.shape;
   for (int i = 0; i < 3; ++i)
@@ -260,8 +260,8 @@ bool aligned(int64_t offset, const PixelStrides& strides, const std::array<int64
          fits(size[1], strides.h) && fits(size[2], strides.w) && fits(s.groups, channels);
 }
 
-// The axes along which the output is one long row, and whether the tail's operands allow that: each
-// varies along channels only, or is a long row in memory as well.
+// Finds the axes along which the output is one long row. Returns whether the tail's operands allow
+// that: each must vary along channels only, or be a long row in memory as well.
 bool flat_tail(const OpDesc& desc, const TileProblem& problem, TailAxes& axes) {
   const ConvShape& s = problem.shape;
   if (s.out[0] > 1) return false;
@@ -285,7 +285,8 @@ bool flat_tail(const OpDesc& desc, const TileProblem& problem, TailAxes& axes) {
     if (size(a.n) == 1 && size(a.h) == 1 && size(a.w) == 1) continue;
     const bool whole = size(a.n) == s.batch && size(a.h) == s.out[1] && size(a.w) == s.out[2];
     const bool constant =
-        !kept && !desc.constants[op.operand].empty();  // packed densely: a long row if it is whole
+        // Packed densely, so that a whole one is a long row.
+        !kept && !desc.constants[op.operand].empty();
     if (!whole) return false;
     if (!constant && !is_row(s.out, s.batch, {stride(a.n), 0, 0, stride(a.h), stride(a.w)}))
       return false;
@@ -326,7 +327,7 @@ UnitShares share_units(const ConvShape& s, int64_t units, int64_t blocks,
   const int64_t cores = std::max(traits.compute_units, 1u);
   UnitShares shares{};
   shares.units = units;
-  // Two for each core, so that one that is held up does not hold up all.
+  // Makes two work-groups for each core, so that one that is held up does not hold up all.
   shares.parts = std::clamp<int64_t>(ceil_div(2 * cores, units * s.groups), 1, blocks);
   if (cores == 1) shares.parts = 1;
   shares.works = units * shares.parts * s.groups;
@@ -340,11 +341,11 @@ bool fits_groups(const OpDesc& desc, const ConvShape& s, int vector) {
 
 namespace {
 
-// The number of tiles with all channels that stay in a CPU core's cache while work-groups compute
-// them block of channels by block of channels: their inputs, and the output's cache lines, then
-// need not be loaded from memory again. Returns 0 if launches should not put blocks first: on GPUs,
-// with a single block, or if the weights do not stay in the cache, so that all tiles should use one
-// block of them first.
+// Returns the number of tiles with all channels that stay in a CPU core's cache while work-groups
+// compute them block of channels by block of channels: their inputs, and the output's cache lines,
+// then need not be loaded from memory again. Returns 0 if launches should not put blocks first: on
+// GPUs, with a single block, or if the weights do not stay in the cache, so that all tiles should
+// use one block of them first.
 int64_t cached_tiles(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
                      const TileShape& shape) {
   constexpr int64_t kCached = 128 << 10;
@@ -354,7 +355,7 @@ int64_t cached_tiles(const OpDesc& desc, const TileProblem& problem, const Devic
   const auto out = static_cast<int64_t>(size_of(desc.outputs[0].type));
   if (!traits.is_cpu || blocks == 1) return 0;
   if (blocks * shape.block() * s.taps() * s.in_channels * in > kCached) return 0;
-  // Besides the output, the tail may have an operand.
+  // Counts the output twice, because the tail may have an operand of the same size.
   const int64_t pixel = s.groups * (s.in_channels * in + 2 * s.out_channels * out);
   return std::max<int64_t>(1, kCached / (pixel * shape.tile_p));
 }
@@ -374,7 +375,7 @@ std::string reject_tiling(const OpDesc& desc, const TileProblem& problem,
   const ConvShape& s = problem.shape;
   if (std::string why = reject_channels(s, problem.in, problem.out); !why.empty()) return why;
   if (s.groups > 1 && s.out_channels < 4) return "fewer than four output channels in a group";
-  // A block is at most 256 channels wide.
+  // Adds the padding of blocks, which are at most 256 channels wide.
   if (s.groups * (s.out_channels + 256) * weights > kMaxIndex)
     return "the weights have more than 2^31 elements";
   if (s.groups * s.out_channels > kMaxGroups) return "more than 65535 output channels";
@@ -484,7 +485,8 @@ TuningPoint tile_heuristic(const OpDesc& desc, const TileProblem& problem,
   if (traits.is_cpu) {
     const std::vector<CpuShape> shapes = cpu_shapes(desc, problem, traits);
     const CpuShape* best = &shapes[0];
-    // The first shape suits most layers; another program must save more than its compilation costs.
+    // Prefers the first shape, which suits most layers; another program must save more than its
+    // compilation costs.
     double least = cpu_cost(problem, *best, traits) * 0.97;
     for (const CpuShape& shape : shapes)
       if (const double cost = cpu_cost(problem, shape, traits); cost < least)

@@ -32,14 +32,14 @@ struct ConvShape {
 
   int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
   int64_t pixels() const { return batch * out[0] * out[1] * out[2]; }
-  // Three spatial dimensions.
+  // Returns whether there are three spatial dimensions.
   bool is_deep() const { return kernel[0] > 1 || in[0] > 1 || out[0] > 1; }
 };
 
 // Upper limit of strides, dilations and pads: far above useful values, far below overflow.
 inline constexpr int64_t kMaxStep = 1 << 24;
-// Reads an attribute with one number per spatial dimension in low..kMaxStep; if it is missing, all
-// are `otherwise`. Throws Error{bad_model}.
+// Reads an attribute with one number for each spatial dimension, in low..kMaxStep; if it is
+// missing, all are `otherwise`. Throws Error{bad_model}.
 std::vector<int64_t> spatial_steps(const Attributes& attributes, const char* name, size_t spatial,
                                    int64_t low, std::optional<int64_t> otherwise);
 // Checks and reads the attributes that all kinds of convolution have. Throws Error{bad_model}.
@@ -56,17 +56,18 @@ ConvAttributes read_convolution(bool grouped, bool transposed, const Attributes&
 // Error{bad_model}.
 ConvShape resolve_convolution(const std::string& type, const Attributes& attributes,
                               const Shape& data, const Shape& filter);
-PixelStrides pixel_strides(const TensorDesc& desc);  // of rank 3, 4 or 5
-// True if the channels of each pixel form whole vectors of `elements` elements, aligned to their
-// size, in the first input and the output. Always true for f32 on a CPU, where alignment does not
-// matter.
+PixelStrides pixel_strides(const TensorDesc& desc);  // for rank 3, 4 or 5
+// Returns whether the channels of each pixel form whole vectors of `elements` elements, aligned to
+// their size, in the first input and the output. Always true for f32 on a CPU, where alignment does
+// not matter.
 bool vectors_aligned(const OpDesc& desc, const DeviceTraits& traits, int64_t elements);
-// The macros LOAD and SAVE, with which a kernel reads and writes vectors of channels.
+// Defines the macros LOAD and SAVE, with which a kernel reads and writes vectors of channels.
 void define_access(KernelSpec& spec, bool aligned);
 TailAxes spatial_axes(size_t rank);  // for outputs [N, C, spatial...]
 
 // Sets members of a kernel's arguments: the strides in_n ... out_w, and those of
-// common/geometry_args.cl. A kernel may have no depth, or no strides of channels (adjacent ones).
+// common/geometry_args.cl. A kernel may have no depth, or no strides of channels (if these are
+// adjacent).
 template <typename Args>
 void set_strides(Args& args, const PixelStrides& in, const PixelStrides& out) {
   args.in_n = to_int(in.n), args.out_n = to_int(out.n);
@@ -75,7 +76,7 @@ void set_strides(Args& args, const PixelStrides& in, const PixelStrides& out) {
   if constexpr (requires { args.in_c; }) args.in_c = to_int(in.c), args.out_c = to_int(out.c);
   if constexpr (requires { args.in_d; }) args.in_d = to_int(in.d), args.out_d = to_int(out.d);
 }
-// The lines of an image, and the pixels of a line.
+// Sets the lines of an image, and the pixels of a line.
 template <typename Args>
 void set_lines(Args& args, int64_t high, int64_t wide) {
   args.oh = to_int(high), args.ow = to_int(wide);
@@ -99,42 +100,43 @@ void set_geometry(Args& args, const ConvShape& s) {
   }
 }
 
-// The convolution as input of the tile kernel's functions.
+// A convolution as the tile kernel's functions take it.
 struct TileProblem {
   ConvShape shape;
   PixelStrides in, out;
-  size_t data = 0;  // input number of the activation
+  size_t data = 0;  // index of the activation among the inputs
   TailAxes axes;    // of the output, for the tail
-  // Weights as f32 in the order [group][output channel][tap][input channel]; called once at load.
+  // Returns weights as f32 in the order [group][output channel][tap][input channel]; called once
+  // when the model is loaded.
   std::function<std::vector<float>()> weights;
 };
 
-// The problem of a Convolution or GroupConvolution.
+// Returns the problem of a Convolution or GroupConvolution.
 TileProblem convolution_problem(const OpDesc& desc);
 
-// The way of a launch through the pixels. With a 1x1 kernel whose input and output are each one
-// long row of pixels, it steps along that row, with the stride w.
+// The order in which a launch walks through the pixels. For a 1x1 kernel whose input and output are
+// each one long row of pixels, it walks along that row, with the stride w.
 struct PixelWalk {
   bool row = false;
   PixelStrides in, out;
   TailAxes axes;           // of the output, for the tail
-  bool flat_tail = false;  // the tail's operands are long rows as well
+  bool flat_tail = false;  // true if the tail's operands are long rows as well
 };
 PixelWalk walk_pixels(const OpDesc& desc, const TileProblem& problem);
-// True if the channels of each pixel's group start at a multiple of that many elements. The memory
-// itself has a larger alignment.
+// Return whether the channels of each pixel's group start at a multiple of this many elements. The
+// memory itself has a larger alignment.
 bool input_aligned(const OpDesc& desc, const TileProblem& problem, int64_t elements);
 bool output_aligned(const OpDesc& desc, const TileProblem& problem, int64_t elements);
-// True if a kernel may process channels in vectors of this size. A tail processes whole vectors, so
-// a vector must not straddle two groups.
+// Returns whether a kernel may process channels in vectors of this size. A tail processes whole
+// vectors, so a vector must not straddle two groups.
 bool fits_groups(const OpDesc& desc, const ConvShape& s, int vector);
 
 // Returns whether a row of the kernel reads adjacent memory.
 bool is_merged(const TileProblem& problem);
 
-// The shares of a CPU's work-groups in a convolution whose groups have `units` units of pixels and
-// `blocks` blocks of output channels each: works are units * parts of the blocks * groups, and as
-// many work-groups as `workers` compute them.
+// Divides a convolution among a CPU's work-groups. Each of its groups has `units` units of pixels
+// and `blocks` blocks of output channels. A work is a unit with one of `parts` parts of the blocks
+// of one group; `workers` work-groups compute all `works`.
 struct UnitShares {
   int64_t units, parts, works, workers;
 };
@@ -145,7 +147,7 @@ UnitShares share_units(const ConvShape& s, int64_t units, int64_t blocks,
 // x slices of the input channels.
 struct TileShape {
   int vector, vectors, tile_p, lanes, rows, slices;
-  bool in_rows = false;  // a tile lies in one row of the output
+  bool in_rows = false;  // true if a tile lies in one row of the output
   int64_t block() const { return int64_t{vector} * vectors * lanes; }  // output channels
   int64_t blocks(const ConvShape& s) const {                           // of a group
     return (s.out_channels + block() - 1) / block();
@@ -156,12 +158,13 @@ struct TileShape {
   }
 };
 
-// Does what add_tail() does for a kernel that stores its output by STOREV(STORED, ...), which this
-// defines. A CPU rounds to bytes as it stores them, with less to do than a tail that rounds.
+// Does what add_tail() does, for a kernel that stores its output by STOREV(STORED, ...), and
+// defines STORED. A CPU rounds to bytes while storing them, which takes less than a tail that
+// rounds.
 void add_stored_tail(const OpDesc& desc, int vector, const TailAxes& axes,
                      const DeviceTraits& traits, KernelSpec& spec, KernelPlan& plan);
 
-// Reason why no tile kernel can compute the problem, or "". `weights`: packed elements of one
+// Returns why no tile kernel can compute the problem, or "". `weights`: packed elements of one
 // output channel.
 std::string reject_tiling(const OpDesc& desc, const TileProblem& problem,
                           const DeviceTraits& traits, int64_t weights);
@@ -186,7 +189,7 @@ std::vector<double> tile_costs(const OpDesc& desc, const TileProblem& problem,
 KernelPlan tile_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
                      const TuningPoint& point);
 
-// Reason why channels are not adjacent in memory, or "".
+// Returns why channels are not adjacent in memory, or "".
 std::string reject_channels(const ConvShape& s, const PixelStrides& in, const PixelStrides& out);
 
 }  // namespace clinfer

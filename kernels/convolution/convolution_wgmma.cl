@@ -33,8 +33,8 @@ typedef struct {
 #include "kernels/common/warpgroup.cl"
 
 #define STAGE ((PIXELS + COLUMNS) * CHUNKS)
-#define AHEAD (STAGES - 1 - LATE)  // steps that are copied ahead
-#define ROWS (CHUNKS / 2)          // of pixels, of which a work-item copies a chunk each step
+#define AHEAD (STAGES - 1 - LATE)  // steps copied ahead
+#define ROWS (CHUNKS / 2)  // rows of pixels, of which a work-item copies a chunk in each step
 
 // Copies 16 bytes from global to local memory, past the first-level cache.
 #if WGMMA_PTX
@@ -54,7 +54,7 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
   const int warp = item / 32 % 4, warpgroup = item / 128;
   DECLARE_SUMS
 #if WGMMA_PTX
-  // OpenCL C can declare 48 KiB; the patched PTX declares LOCAL_BYTES.
+  // OpenCL C can declare at most 48 KiB; the patched PTX declares LOCAL_BYTES.
   __local uint4 tiles[1024] __attribute__((aligned(1024)));
   asm volatile("//#local " TEXT(LOCAL_BYTES));
 #else
@@ -120,7 +120,7 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
 #endif
   __global const uint4* weight =
       AT(weights) + (size_t)(block * SLICES + slice) * a.steps * (COLUMNS * CHUNKS) + item;
-  const int own = SWIZZLED(row, chunk);  // the swizzle is the same PIXELS / ROWS rows further on
+  const int own = SWIZZLED(row, chunk);  // the swizzle repeats after PIXELS / ROWS rows
 #define READ(stage)                                                                    \
   {                                                                                    \
     __local uint4* const to = own_tiles + (stage)*STAGE;                               \
@@ -144,7 +144,8 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
   for (int step = 0; step < a.steps; ++step) {
     WAIT(COPIES_LEFT);
     PUBLISH;
-    // All have copied this step, and multiplied the last one that used the next tiles.
+    // All work-items have copied this step, and have multiplied the step whose tiles are
+    // overwritten next.
     SLICE_BARRIER;
     if (step + AHEAD < a.steps) READ(next)
     COMMIT_COPIES;

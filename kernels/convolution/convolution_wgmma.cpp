@@ -1,5 +1,5 @@
-// Points, costs and packing of the convolutions and products by warpgroup matrix instructions
-// (convolution_wgmma.cl and convolution_wgmma_taps.cl).
+// Lists points, estimates costs and packs weights of the convolutions and products by warpgroup
+// matrix instructions (convolution_wgmma.cl and convolution_wgmma_taps.cl).
 #include "kernels/convolution/convolution_wgmma.h"
 
 #include <algorithm>
@@ -18,9 +18,10 @@ namespace clinfer {
 
 namespace {
 
-constexpr int64_t kChunkBytes = 16;       // that are copied at once
-constexpr size_t kMostLocal = 227 << 10;  // of a work-group on a device that has the instructions
-constexpr int kVector = 8;                // channels that a work-item stores at once
+constexpr int64_t kChunkBytes = 16;  // bytes copied at once
+// Local memory of a work-group on devices with these instructions.
+constexpr size_t kMostLocal = 227 << 10;
+constexpr int kVector = 8;  // channels that a work-item stores at once
 // Layers with fewer products for each compute unit are left to conv_mma, also as parts of persistent kernels.
 // On an H100, 15 layers of ResNet-50 and YOLOv8s with 3e6 to 14e6 take 0.6 to 1.0 times as long as by
 // conv_mma, those with 0.4e6 to 0.9e6 0.9 to 1.5 times, and three of MobileNetV2 with 0.3e6 1.3 times.
@@ -31,8 +32,9 @@ constexpr int64_t kFewColumns = 48, kLongSum = 3072;
 
 struct Point {
   int columns, warpgroups, stages, chunks;
-  int buffers = 0;  // 0: convolution_wgmma.cl; else convolution_wgmma_taps.cl with so many
-  int slices = 1;   // of the steps
+  // 0: convolution_wgmma.cl; else the number of buffers of convolution_wgmma_taps.cl.
+  int buffers = 0;
+  int slices = 1;  // parts of the sum, computed by separate warpgroups
 
   static constexpr std::array<Parameter<Point>, 6> parameters() {
     return {{{"COLUMNS", &Point::columns},
@@ -42,14 +44,14 @@ struct Point {
              {"BUFFERS", &Point::buffers},
              {"SLICES", &Point::slices}}};
   }
-  // True where a step's products run on while the next step's begin. Its tiles are then filled a
-  // step later, for which fewer stages are too few.
+  // Returns whether a step's products still run when the next step's begin. Its tiles are then
+  // filled one step later, which needs at least four stages.
   bool late() const { return stages >= 4; }
   int64_t pixels() const { return int64_t{64} * warpgroups; }
   int items() const { return 128 * warpgroups * slices; }
 };
 
-// Channels of a pixel that are copied at once.
+// Returns the channels of a pixel that are copied at once.
 int64_t chunk_of(const OpDesc& desc) { return takes_bytes(desc) ? kChunkBytes : kChunkBytes / 2; }
 
 int64_t steps_of(const ConvShape& s, const Point& p, int64_t chunk) {
@@ -61,17 +63,17 @@ double products_of(const ConvShape& s) {
          static_cast<double>(s.taps() * s.in_channels);
 }
 
-// The places of convolution_wgmma_taps.cl: the sizes of its lines and images, gaps counted.
+// Sizes of a line and an image in convolution_wgmma_taps.cl, gaps included.
 struct Places {
   int64_t wide, high;
   explicit Places(const ConvShape& s) : wide(s.out[2] + s.pad[2]), high(s.out[1] + s.pad[1]) {}
   int64_t of(const ConvShape& s) const { return s.batch * high * wide; }
-  // Counts what a tile reads, rounded up to whole swizzles.
+  // Returns the rows that a tile reads, rounded up to a multiple of 8.
   int64_t read_by(const ConvShape& s, const Point& p) const {
     return ceil_div(p.pixels() + 2 * (s.pad[1] * wide + s.pad[2]), 8) * 8;
   }
 };
-// Returns whether convolution_wgmma_taps.cl can compute the layer in parts of so many channels.
+// Returns whether convolution_wgmma_taps.cl can compute the layer in parts of `part` channels.
 bool taps_can_share(const ConvShape& s, int64_t part) {
   const auto same = [&](int d) {
     return s.stride[d] == 1 && s.dilation[d] == 1 && s.out[d] == s.in[d] &&
@@ -83,7 +85,7 @@ int64_t tiled_pixels(const ConvShape& s, const Point& p) {
   return p.buffers > 0 ? Places(s).of(s) : s.pixels();
 }
 size_t shared_bytes(const ConvShape& s, const Point& p) {
-  // A stage has two barriers.
+  // Each stage has two barriers.
   const int64_t chunks =
       p.buffers > 0
           ? (p.buffers * Places(s).read_by(s, p) + p.stages * p.columns) * p.chunks + p.stages
@@ -91,15 +93,18 @@ size_t shared_bytes(const ConvShape& s, const Point& p) {
   return static_cast<size_t>(p.slices * chunks * kChunkBytes);
 }
 
-// Microseconds on a Hopper GPU. The constants are fitted to 2,800 timings of layers of ResNet-50 and
-// YOLOv8s at batch 8 and 32 on two H100s; the points that they choose take 1 to 2 % longer than the best.
+// Constants of the cost in microseconds on a Hopper GPU, fitted to 2,800 timings of layers of
+// ResNet-50 and YOLOv8s at batch 8 and 32 on two H100s. The points chosen by them take 1 to 2 %
+// longer than the best.
 struct Costs {
-  double launch = 5.02, clock = 1700, memory = 3.42e6;     // us; cycles and bytes in a us
-  double local = 121;                                      // bytes of local memory in a cycle
-  double step = 192, with_two = 312, late = 412;           // cycles that a step waits
-  double part = 759;                                       // that a part waits for its only buffer
-  double start = 2650, store = 0.0396, function = 0.0509;  // of a tile, and of its elements
-  double both = 0.4;  // of the shorter of the times of computing and of memory
+  double launch = 5.02, clock = 1700, memory = 3.42e6;  // us; cycles per us; bytes per us
+  double local = 121;                                   // bytes of local memory per cycle
+  double step = 192, with_two = 312, late = 412;        // waiting, in cycles per step
+  double part = 759;  // waiting for the only buffer, in cycles per part
+  // Cycles per tile, and per element of a tile.
+  double start = 2650, store = 0.0396, function = 0.0509;
+  // Share of the shorter one of computing and memory that adds to the longer one.
+  double both = 0.4;
 };
 double cost_of(const OpDesc& desc, const ConvShape& s, const Point& p, const DeviceTraits& traits) {
   constexpr Costs c;
@@ -108,7 +113,7 @@ double cost_of(const OpDesc& desc, const ConvShape& s, const Point& p, const Dev
   const auto tiles = static_cast<double>(ceil_div(tiled_pixels(s, p), p.pixels()) *
                                          ceil_div(s.out_channels, p.columns));
   const auto pixels = static_cast<double>(p.pixels());
-  // A compute unit has so many work-groups at the same time: registers and local memory bound them.
+  // Registers and local memory limit the work-groups that a compute unit runs at the same time.
   const auto registers =
       static_cast<double>(p.items() * 8 * ceil_div(p.columns / 2 + (p.buffers > 0 ? 52 : 46), 8));
   const auto shared = static_cast<double>(shared_bytes(s, p) + 1024);
@@ -116,14 +121,15 @@ double cost_of(const OpDesc& desc, const ConvShape& s, const Point& p, const Dev
       std::max(1.0, std::min(std::floor(65536 / registers),
                              std::floor(static_cast<double>(kMostLocal) / shared)));
 
-  // The matrix instructions of a tile, or its rows in local memory: those copied, and operands.
+  // The time of a tile is that of its matrix instructions or of local memory, whichever is longer;
+  // local memory takes the copied rows and the operands.
   const double instructions = steps * p.chunks / 2 * p.columns / 2 * p.warpgroups;
   const double copied =
       p.buffers > 0 ? static_cast<double>(Places(s).read_by(s, p)) / static_cast<double>(s.taps())
                     : pixels;
   const double rows = copied + p.columns + p.warpgroups * (64 + p.columns);
   const double busy = std::max(instructions, steps * rows * p.chunks * kChunkBytes / c.local);
-  // The slices wait at the same time, and while others compute.
+  // Slices wait at the same time, and one slice's wait is hidden by others' work.
   const double own_steps = steps / p.slices, parts = own_steps / static_cast<double>(s.taps());
   const double waits = (p.late() ? std::max(own_steps * c.late - busy / p.slices, 0.0)
                                  : own_steps * (p.stages == 2 ? c.with_two : c.step)) +
@@ -134,11 +140,11 @@ double cost_of(const OpDesc& desc, const ConvShape& s, const Point& p, const Dev
     functions += !op.is_unary() ? (desc.constants[op.operand].empty() ? 1 : 0)
                  : op.function == "relu" || op.function == "clamp" ? 0
                                                                    : 1.8;
-  // The sums of the other slices are written and read.
+  // The other slices' sums are written to local memory and read from it.
   const double own =
       c.start +
       pixels * p.columns * (c.store + c.function * functions + (p.slices - 1) * 8 / c.local);
-  // The tiles of a unit hide each other's waits.
+  // Waits of one tile are hidden by other tiles of the same compute unit.
   const auto wave = [&](double n) { return n > 0 ? std::max(alone, n * busy) + own : 0; };
   const double waves = std::floor(tiles / (units * at_once));
   const double left = std::ceil((tiles - waves * units * at_once) / units);
@@ -155,14 +161,15 @@ double cost_of(const OpDesc& desc, const ConvShape& s, const Point& p, const Dev
   return c.launch + std::max(computing, moving) + c.both * std::min(computing, moving);
 }
 
-// Tiles, stages and buffers that were the best for some layer. Pixels that taps share come last: where
-// the waits of the steps count, they gain nothing. Steps of 128 bytes that do not end with a tap gain in
-// large tiles only.
+// Returns the points with tiles, stages and buffers that were the best for some layer. Points whose
+// taps share pixels come last, because they gain nothing where waits of steps dominate. Steps of
+// 128 bytes that do not end with a tap gain only in large tiles.
 std::vector<Point> points_of(const OpDesc& desc, const ConvShape& s, const DeviceTraits& traits) {
   const int64_t chunk = chunk_of(desc);
   std::vector<Point> points;
   const auto add = [&](const Point& p) {
-    if (p.columns > 64 && p.columns / 2 >= s.out_channels) return;  // half empty
+    // Half of the tile would be empty.
+    if (p.columns > 64 && p.columns / 2 >= s.out_channels) return;
     if (shared_bytes(s, p) > (traits.wgmma ? kMostLocal : traits.local_memory)) return;
     if (static_cast<size_t>(p.items()) > traits.max_work_group) return;
     points.push_back(p);
@@ -192,8 +199,9 @@ std::vector<Point> points_of(const OpDesc& desc, const ConvShape& s, const Devic
   for (const auto& [columns, warpgroups] : {std::pair{128, 2}, {128, 3}, {128, 4}, {256, 2}})
     add({columns, warpgroups, 4, 8});
   const bool taps_share =
-      !takes_bytes(desc) && taps_can_share(s, 8 * chunk);  // bytes were not measured
-  // Where tiles are few, several slices share the steps of each; a slice has whole parts of the channels.
+      !takes_bytes(desc) && taps_can_share(s, 8 * chunk);  // for bytes this was not measured
+  // If there are few tiles, several slices share the steps of each. A slice takes whole parts of
+  // the channels.
   if (s.in_channels % (8 * chunk) == 0 &&
       ceil_div(s.pixels(), 64) * ceil_div(s.out_channels, 64) < 2 * traits.compute_units) {
     const int64_t parts = s.in_channels / (8 * chunk), steps = parts * s.taps();
@@ -270,7 +278,7 @@ TuningPoint wgmma_heuristic(const OpDesc& desc, const TileProblem& problem,
 
 namespace {
 
-// "+f"((s)[0]), ...
+// Returns "+f"((s)[0]), ... for inline PTX.
 std::string sums_as_operands(int sums, bool bytes) {
   std::string operands;
   for (int i = 0; i < sums; ++i)
@@ -279,9 +287,9 @@ std::string sums_as_operands(int sums, bool bytes) {
   return operands;
 }
 
-// The statement that multiplies a step's tiles, as marked PTX: an instruction for each 32 bytes,
-// and the wait for them. It is one statement, so that the compiler moves no sum while the instructions
-// run.
+// Returns the statement that multiplies a step's tiles as marked PTX: an instruction for each 32
+// bytes, and the wait for them. A single statement keeps the compiler from moving sums while the
+// instructions run.
 std::string multiply_text(int columns, int chunks, bool bytes, bool late) {
   const int sums = columns / 2;
   std::string list, descriptors;
@@ -308,7 +316,8 @@ struct Args {
 #include "kernels/convolution/convolution_wgmma_args.cl"
 };
 
-// The filters as the kernel's work-groups copy them, and one chunk of zero points.
+// Returns the filters in the order in which work-groups copy them, followed by one chunk of zero
+// points.
 std::vector<float> packed_weights(const std::vector<float>& plain, const ConvShape& s,
                                   const Point& point, int64_t chunk, float zero) {
   const int64_t steps = steps_of(s, point, chunk), row = point.chunks * chunk;

@@ -1,4 +1,4 @@
-// Convolutions and matrix products by warpgroup matrix instructions (convolution_wgmma.cl,
+// Declares convolutions and matrix products by warpgroup matrix instructions (convolution_wgmma.cl,
 // convolution_wgmma_taps.cl): f16 data with sums in f32, and bytes with exact sums in 32 bits.
 #pragma once
 

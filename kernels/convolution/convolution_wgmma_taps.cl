@@ -17,7 +17,7 @@ typedef struct {
 
 #define BUFFER (HALO_ROWS * CHUNKS)
 #define STAGE (COLUMNS * CHUNKS)
-#define ROWS (ITEMS / CHUNKS)  // of pixels, which all work-items copy at once
+#define ROWS (ITEMS / CHUNKS)  // rows of pixels that all work-items copy at once
 #define PASSES ((HALO_ROWS + ROWS - 1) / ROWS)
 #define SLICE_TILES (BUFFERS * BUFFER + STAGES * STAGE)
 #define GAPS 1
@@ -40,7 +40,7 @@ inline void FN(await)(uint barrier, uint phase) {
       "r"(phase)
       : "memory");
 }
-// Begins to copy a step's weights.
+// Starts to copy a step's weights.
 inline void FN(copy_weights)(__local uint4* to, __global const uint4* from, uint barrier) {
   asm volatile(
       "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%2], %3; "
@@ -59,7 +59,7 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
   const int warp = item / 32 % 4, warpgroup = item / 128;
   DECLARE_SUMS
 #if WGMMA_PTX
-  // OpenCL C can declare 48 KiB; the patched PTX declares LOCAL_BYTES.
+  // OpenCL C can declare at most 48 KiB; the patched PTX declares LOCAL_BYTES.
   __local uint4 tiles[1024] __attribute__((aligned(1024)));
   asm volatile("//#local " TEXT(LOCAL_BYTES));
   const uint barriers = (uint)(size_t)tiles + (SLICES * SLICE_TILES + slice * STAGES) * 16;
@@ -68,7 +68,7 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
       FN(make_barrier)(FULL(s), 1);
       FN(make_barrier)(FREE(s), 4 * WARPGROUPS);
     }
-    // The copies see them as well.
+    // The fence makes the initialised barriers visible to the asynchronous copies.
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
   SLICE_BARRIER;
@@ -78,7 +78,7 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
   __local uint4* const buffers = tiles + slice * SLICE_TILES;
   __local uint4* const columns = buffers + BUFFERS * BUFFER;
 
-  const int taps = a.kh * a.kw, parts = a.steps / taps;  // of the slice
+  const int taps = a.kh * a.kw, parts = a.steps / taps;  // parts of the slice
   // This work-item copies one chunk of each ROWS-th row of pixels.
   const int chunk = item % CHUNKS, row = item / CHUNKS;
   int at[PASSES];
@@ -90,7 +90,7 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
     const bool inside = (signed_place >= 0) & (place < a.pixels) & (x < a.iw) & (y < a.ih);
     at[i] = inside ? n * a.in_n + y * a.in_h + x * a.in_w + slice * parts * CHUNKS + chunk : -1;
   }
-  const int own = SWIZZLED(row, chunk);  // the swizzle is the same ROWS rows further on
+  const int own = SWIZZLED(row, chunk);  // the swizzle repeats after ROWS rows
 #define READ_PIXELS(part)                                                                       \
   UNROLL for (int i = 0; i < PASSES; ++i) {                                                     \
     if (HALO_ROWS % ROWS == 0 || row + i * ROWS < HALO_ROWS) {                                  \
@@ -127,7 +127,7 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
 #endif
     WAIT(0);
     PUBLISH;
-    // All have copied this part of the channels, and multiplied the one before.
+    // All work-items have copied this part of the channels, and have multiplied the previous part.
     SLICE_BARRIER;
 #if BUFFERS == 2
     if (part + 1 < parts) {
@@ -136,15 +136,15 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
     }
 #endif
     __local const uint4* const pixels = buffers + part % BUFFERS * BUFFER;
-    int first = warpgroup * 64, kx = 0;  // row of the tap
+    int first = warpgroup * 64, kx = 0;  // first row of the tap
     for (int tap = 0; tap < taps; ++tap) {
 #if WGMMA_PTX
       FN(await)(FULL(stage), full_phase);
       MULTIPLY(sums, FN(descriptor)(pixels + first * CHUNKS),
                FN(descriptor)(columns + stage * STAGE));
-      // The products of the step before have been awaited.
+      // The previous step's products are complete.
       if (lane == 0 && step >= LATE) FN(arrive)(FREE((stage + STAGES - LATE) % STAGES));
-      // A stage is filled when other warps have had a step's time to free it.
+      // The stage to fill was multiplied a step earlier, so other warps have had time to free it.
       if (item == 0 && step > LATE && step + STAGES - LATE - 1 < a.steps) {
         FN(await)(FREE(next), free_phase);
         READ_WEIGHTS(next)

@@ -1,9 +1,9 @@
-// Convolution by 3x3 kernels as F(4x4, 3x3) of Winograd's: 4x4 outputs take 36 products for each pair of
-// channels, not 144. For CPUs: a work-item computes units of UNIT tiles, one after the other, whose
-// transformed inputs and products stay in its core's cache. Weights are packed as
-// [block of channels][36][input channel][VECTORS][VECTOR]. Defines:
+// Computes 3x3 convolutions by Winograd's F(4x4, 3x3): 4x4 outputs take 36 products for each pair
+// of channels, not 144. For CPUs. A work-item computes units of UNIT tiles, one after the other,
+// whose transformed inputs and products stay in its core's cache. Weights are packed as [block of
+// channels][36][input channel][VECTORS][VECTOR]. Defines:
 //   T, IN_T    types of the output and of the input
-//   BYTES      the input is bytes, of which a.zero is 0
+//   BYTES      the input is bytes, where a.zero stands for 0
 //   UNIT       tiles of a unit, a multiple of TILE_P
 //   IN_VECTOR  input channels that are transformed at a time
 //   TILE_P     tiles, and VECTORS vectors of VECTOR output channels, whose sums are in registers
@@ -17,11 +17,11 @@ typedef struct {
 #define LOAD_VECTOR CAT(LOAD_float_, VECTOR)
 #define STORE_VECTOR CAT(STORE_float_, VECTOR)
 #define BLOCK (VECTORS * VECTOR)
-// Elements from one product's values to the next one's: an odd number of cache lines, since values a
-// power of two apart have few places in the cache.
+// The distance between values of one product and those of the next one: an odd number of cache
+// lines, since values a power of two apart would compete for few cache sets.
 #define APART(n) (((n) / 16 | 1) * 16)
 
-// B^T d for six values: to0, to1, ...
+// Computes B^T d for six values: to0, to1, ...
 #define INPUT_TRANSFORM(d, to)                                                            \
   const INV to##0 = fma(d##2, (INV)(-5.f), fma(d##0, (INV)(4.f), d##4));                  \
   const INV to##_a = fma(d##2, (INV)(-4.f), d##4), to##_b = fma(d##1, (INV)(-4.f), d##3); \
@@ -30,7 +30,7 @@ typedef struct {
   const INV to##3 = to##_c + to##_d, to##4 = to##_c - to##_d;                             \
   const INV to##5 = fma(d##3, (INV)(-5.f), fma(d##1, (INV)(4.f), d##5));
 
-// A^T m for six values.
+// Computes A^T m for six values.
 #define OUTPUT_TRANSFORM(m, to)                                                                    \
   const FV to##_a = m##1 + m##2, to##_b = m##1 - m##2, to##_c = m##3 + m##4, to##_d = m##3 - m##4; \
   const FV to##0 = m##0 + to##_a + to##_c, to##1 = fma(to##_d, (FV)(2.f), to##_b),                 \
@@ -87,8 +87,8 @@ void FN(transform_inputs)(__global const IN_T* in, __global float* to, int first
 #define SAVE_(p, k) STORE_VECTOR(acc##p##_##k, m + p * BLOCK + k * VECTOR);
 #define SAVE(p) REPEAT_WITH(VECTORS, p, SAVE_)
 
-// 36 products of matrices: tiles x input channels by input channels x BLOCK. The results of tiles
-// that are not there are not used.
+// Computes 36 products of matrices: tiles x input channels by input channels x BLOCK. The results
+// of missing tiles are not used.
 void FN(multiply)(__global const float* values, __global const float* weights,
                   __global float* products, int tiles, int channels) {
   for (int product = 0; product < 36; ++product) {

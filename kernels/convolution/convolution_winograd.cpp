@@ -1,4 +1,4 @@
-// Points and packing of the Winograd kernel (convolution_winograd.cl), for CPUs.
+// Chooses points and packs weights for the Winograd kernel (convolution_winograd.cl), for CPUs.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,13 +13,15 @@ namespace clinfer {
 namespace {
 
 constexpr int64_t kOutputs = 4, kProducts = 36;
-// Products of a vector of channels; with fewer, transforms cost what the multiplications save.
+// The fewest products of a vector of channels for which the kernel is used; for fewer, transforms
+// cost what the multiplications save.
 constexpr int64_t kFewestProducts = 4096;
-// Weights that do not stay in a cache take longer to come than few tiles take to use them.
+// With weights of more bytes than stay in a cache, there must be this many tiles, because loading
+// the weights takes longer than using them for few tiles.
 constexpr int64_t kCachedWeights = 4 << 20, kFewestTiles = 16;
 
 int vector_of(const DeviceTraits& traits) { return traits.vector_width >= 16 ? 16 : 8; }
-// Input channels that are transformed at a time.
+// Returns the number of input channels that are transformed at a time.
 int in_vector_of(const ConvShape& s, const DeviceTraits& traits) {
   return s.in_channels % 16 == 0 ? vector_of(traits) : 8;
 }
@@ -33,7 +35,8 @@ std::string reject(const OpDesc& desc, const DeviceTraits& traits) {
   const TileProblem problem = convolution_problem(desc);
   if (takes_bytes(desc)) {
     if (std::string why = reject_byte_sums(desc, problem); !why.empty()) return why;
-    // A quarter of the multiplications in floats is less than all of them in pairs of bytes.
+    // Multiplies bytes as floats only where the device adds products of bytes in pairs: a quarter
+    // of the multiplications in floats is then faster.
     if (traits.dot != DotProduct::pairs && traits.dot != DotProduct::none)
       return "the device adds four products of bytes at a time";
   } else {
@@ -52,7 +55,7 @@ std::string reject(const OpDesc& desc, const DeviceTraits& traits) {
   const int64_t weights = kProducts * s.in_channels * s.out_channels;
   if (weights * static_cast<int64_t>(sizeof(float)) > kCachedWeights && tiles < kFewestTiles)
     return "too few outputs for so many weights";
-  // Outputs of tiles that are not full are computed, but not stored.
+  // Counts full tiles: outputs of tiles that are not full are computed, but not stored.
   if (2 * s.out[1] * s.out[2] < kOutputs * kOutputs * image_tiles(s))
     return "tiles that are half empty";
   if (kProducts * s.in_channels * (s.out_channels + 256) > kMaxIndex)
@@ -61,10 +64,11 @@ std::string reject(const OpDesc& desc, const DeviceTraits& traits) {
   return reject_tail(desc, static_cast<int>(vector), problem.axes);
 }
 
-// APART of the kernel.
+// Computes APART of the kernel.
 int64_t apart(int64_t values) { return (values / 16 | 1) * 16; }
 
-// Vectors and tiles whose sums are in registers, best first: in the 32 of AVX-512, the 16 of AVX2.
+// Numbers of vectors and tiles whose sums are in registers, best first: for the 32 registers of
+// AVX-512, and the 16 of AVX2.
 struct Sums {
   int vectors, tile_p;
 };
@@ -83,8 +87,8 @@ std::vector<TuningPoint> space(const OpDesc&, const DeviceTraits& traits) {
   return points;
 }
 
-// Products of vectors, with those of tiles and channels that are not there, and the weights' way to the
-// core, once for each unit.
+// Counts products of vectors, including those of missing tiles and channels, and loading of the
+// weights, once for each unit.
 double cost(const ConvShape& s, const TuningPoint& point, const DeviceTraits& traits) {
   const int64_t unit = point["UNIT"], block = point["VECTORS"] * vector_of(traits),
                 tiles = ceil_div(s.batch * image_tiles(s), point["TILE_P"]) * point["TILE_P"],
@@ -95,7 +99,7 @@ double cost(const ConvShape& s, const TuningPoint& point, const DeviceTraits& tr
   const Sums best = shapes_of(traits)[0];
   const double rate = 0.7 + 0.3 * std::min(1.0, point["VECTORS"] * point["TILE_P"] /
                                                     double(best.vectors * best.tile_p));
-  constexpr double kWeights = 4;  // in tiles
+  constexpr double kWeights = 4;  // cost of loading weights, in tiles
   const double most = std::min(rounds * static_cast<double>(unit), static_cast<double>(tiles));
   return channels * (most / rate + rounds * kWeights);
 }
@@ -106,7 +110,7 @@ TuningPoint heuristic(const OpDesc& desc, const DeviceTraits& traits) {
                   [&](const TuningPoint& point) { return cost(s, point, traits); });
 }
 
-// G g G^T of one kernel.
+// Computes G g G^T for one kernel.
 std::array<double, 36> transformed(const std::array<double, 9>& g) {
   constexpr double kG[6][3] = {{1. / 4, 0, 0},
                                {-1. / 6, -1. / 6, -1. / 6},
@@ -133,7 +137,7 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
   const int64_t unit = point["UNIT"], block = point["VECTORS"] * vector,
                 blocks = ceil_div(s.out_channels, block), tiles = s.batch * image_tiles(s),
                 units = ceil_div(tiles, unit);
-  // Two for each core, so that one that is held up does not hold up all.
+  // Makes two work-groups for each core, so that one that is held up does not hold up all.
   const int64_t groups = std::min<int64_t>(units, 2 * std::max(traits.compute_units, 1u));
   const int64_t scratch = kProducts * (apart(unit * s.in_channels) + apart(unit * block));
   Args args{};

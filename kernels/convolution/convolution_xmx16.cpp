@@ -1,5 +1,5 @@
-// Points, costs and packing of the convolution by the matrix instructions of sub-groups of sixteen
-// lanes.
+// Chooses points, estimates costs and packs weights for the convolution by the matrix instructions
+// of sub-groups of sixteen lanes.
 #include "kernels/convolution/convolution_xmx16.h"
 
 #include <algorithm>
@@ -13,14 +13,14 @@ namespace clinfer {
 namespace {
 
 constexpr int kLanes = 16;
-constexpr int kRow = 32;   // bytes of a pixel that an instruction takes
-constexpr int kWords = 8;  // of them
-// A read of rows: two blocks of each of eight pixels.
+constexpr int kRow = 32;   // bytes of a pixel for one instruction
+constexpr int kWords = 8;  // words in these
+// A message that reads rows returns two blocks of each of eight pixels.
 constexpr int kRowBlocks = 2, kRowPixels = 8;
 
 struct Point : TileShape {
   int reads = 1;
-  int pixels = 1;  // that a message reads
+  int pixels = 1;  // pixels that a message reads
 
   Point() : Point(1, 1, 1, 1, 1, 1) {}
   Point(int vs, int t, int rd, int ps, int r, int s)
@@ -35,11 +35,11 @@ struct Point : TileShape {
   }
 };
 
-// Bytes of an input channel, and the number of channels that a lane has of a row.
+// Return the bytes of an input channel, and how many channels of a row a lane holds.
 int64_t channel_bytes(const OpDesc& desc) { return takes_bytes(desc) ? 1 : 2; }
 int64_t unit(const OpDesc& desc) { return kRow / kLanes / channel_bytes(desc); }
 
-// The runs of a point. A read of rows returns zeros past the end of a pixel.
+// Returns the runs of a point. A message that reads rows gets zeros past the end of a pixel.
 Runs runs_of(const OpDesc& desc, const TileProblem& problem, const Point& p) {
   if (p.pixels == 1) return subgroup_runs(problem, unit(desc), kLanes, kLanes);
   const ConvShape& s = problem.shape;
@@ -47,10 +47,10 @@ Runs runs_of(const OpDesc& desc, const TileProblem& problem, const Point& p) {
   return {false, s.taps(), s.in_channels / unit(desc), step, step};
 }
 
-// True if pixels can be read as rows of a surface, which the device wants to begin at a multiple of 64
+// Returns whether pixels can be read as rows of a surface, which must begin at a multiple of 64
 // bytes. The device reads zeros outside of it.
 bool reads_rows(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits) {
-  constexpr int64_t kMost = 1 << 24;  // rows, and bytes from row to row
+  constexpr int64_t kMost = 1 << 24;  // limit of rows, and of bytes from row to row
   const ConvShape& s = problem.shape;
   const PixelWalk walk = walk_pixels(desc, problem);
   const int64_t bytes = channel_bytes(desc);
@@ -68,11 +68,11 @@ bool reads_rows(const OpDesc& desc, const TileProblem& problem, const DeviceTrai
          (!takes_bytes(desc) || zero_points(desc)[0] == 0);
 }
 
-// Bytes of a thread's registers: sums, rows of the pixels, weights, addresses, those of each lane where
-// the data are no blocks, copies of the sums of bytes, a second one where the rest of a run is a step of
-// its own, what a tail loads for four vectors, or beside the sums of slices, and what else the compiler
-// keeps, of which the positions of pixels that are no long row take much. Points that need more than
-// there are spill (tests/kernels/ocloc).
+// Estimates the bytes of a thread's registers. Points that need more than there are spill
+// (tests/kernels/ocloc). Counted are sums, rows of the pixels, weights, addresses (one for each
+// lane if the data are no blocks), copies of the sums of bytes (two if the rest of a run is a step
+// of its own), operands that a tail loads for four vectors or beside the sums of slices, and what
+// else the compiler keeps. Positions take much of that unless pixels are a long row.
 int64_t register_bytes(const Point& p, const OpDesc& desc, const TileProblem& problem) {
   const bool bytes = takes_bytes(desc), row = walk_pixels(desc, problem).row;
   constexpr int64_t kVector = 4 * kLanes, kPosition = 700;
@@ -91,16 +91,18 @@ constexpr int64_t kAllRegisterBytes = 128 * 64;  // of a thread
 
 bool fits_registers(const Point& p, const OpDesc& desc, const TileProblem& problem) {
   if (p.pixels == 1) return register_bytes(p, desc, problem) <= kAllRegisterBytes;
-  // The sums decide, each of which is a register.
+  // Counts the sums, each of which is a register.
   const bool bytes = takes_bytes(desc);
   const bool half = (bytes && !walk_pixels(desc, problem).row) || count_operands(desc) > 1;
-  // The sums of slices, or an operand beside four blocks of each pixel, are too many.
+  // Refuses points with 64 sums and the sums of slices, or an operand beside four blocks of each
+  // pixel.
   const bool more = p.slices > 1 || (p.reads == 4 && count_operands(desc) > 0);
   if (!bytes && more && p.tile_p * p.vectors == 64) return false;
   return p.tile_p * p.vectors <= (bytes ? 32 : 64) / (half ? 2 : 1);
 }
 
-// A tile whose pixels are read as rows lies in one row of the output, unless all pixels are one.
+// Makes a tile whose pixels are read as rows lie in one row of the output, unless all pixels are
+// one row.
 Point point_for(const OpDesc& desc, const TileProblem& problem, Point point) {
   point.in_rows = point.pixels > 1 && !walk_pixels(desc, problem).row;
   return point;
@@ -117,7 +119,7 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
         (runs.merged || !reads_blocks(desc, problem) || runs.length % (p.reads * kLanes) != 0))
       return;
     if (p.pixels > 1 && runs.padded() - runs.length >= kRowBlocks * kLanes)
-      return;  // reads too many
+      return;  // reads too much padding
     if (p.slices > 1 && (bytes || runs.length / (p.reads * kLanes) < p.slices)) return;
     if (p.tile_p > 1 && p.tile_p / 2 >= (p.in_rows ? s.out[2] : s.pixels())) return;
     const auto items = static_cast<size_t>(kLanes * p.rows * p.slices);
@@ -129,7 +131,8 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
     points.push_back(p);
   };
   for (const int vectors : {4, 2, 1}) {
-    if (vectors > 1 && s.out_channels <= kLanes * vectors / 2) continue;  // half would be empty
+    // Half of the lanes would idle.
+    if (vectors > 1 && s.out_channels <= kLanes * vectors / 2) continue;
     for (const int tile_p : {16, 8, 4, 1})
       for (const int slices : {1, 4}) {
         const int rows = slices > 1 || s.pixels() <= 2 * tile_p ? 1 : 4;
@@ -139,27 +142,27 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
         for (const int reads : {4, 2, 1}) add({vectors, tile_p, reads, 1, rows, slices});
       }
   }
-  // There is a point also where the groups are smaller than any of these.
+  // Adds a point if the device's groups are smaller than any of these.
   if (points.empty()) points.emplace_back(1, 1, 1, 1, 1, 1);
   return points;
 }
 
 SubgroupCycles cycles(const OpDesc& desc, const TileProblem& problem, const Point& p,
                       const DeviceTraits& traits) {
-  constexpr double kThreads = 7;    // of a unit
-  constexpr double kProduct = 2;    // cycles for the row of a pixel
-  constexpr double kSend = 3;       // instructions: a message, its header and its address
-  constexpr double kMessage = 128;  // most bytes of one
+  constexpr double kThreads = 7;    // of an execution unit
+  constexpr double kProduct = 2;    // cycles for the row of one pixel
+  constexpr double kSend = 3;       // instructions for a message, its header and its address
+  constexpr double kMessage = 128;  // most bytes of a message
   constexpr double kLatency = 200;  // of the messages of a step, which are sent together
-  constexpr double kCached = 16;    // bytes from the cache to a unit in a cycle
+  constexpr double kCached = 16;    // bytes per cycle from the cache to a unit
   const ConvShape& s = problem.shape;
   const Runs runs = runs_of(desc, problem, p);
   const double tile_p = p.tile_p;
   const auto threads =
       static_cast<double>(s.groups * p.blocks(s) * p.slices) * static_cast<double>(p.tiles(s));
-  // Each row of the pixels takes these steps.
+  // Counts the steps for each row of the pixels.
   const double steps = static_cast<double>(runs.count * runs.padded()) / (kLanes * p.slices);
-  const double weights = 4.0 * kWords * kLanes * p.vectors;  // bytes
+  const double weights = 4.0 * kWords * kLanes * p.vectors;  // in bytes
   const double products = kProduct * tile_p * p.vectors;
   const double messages = p.pixels > 1                  ? tile_p / (kRowBlocks * p.pixels)
                           : reads_blocks(desc, problem) ? tile_p / p.reads
@@ -184,7 +187,7 @@ std::vector<double> costs_of(const std::vector<Point>& points, const OpDesc& des
   return costs;
 }
 
-// The weights in the order of the kernel, with zeros for missing channels.
+// Returns the weights in the order of the kernel, with zeros for missing channels.
 std::vector<std::byte> pack(const std::vector<float>& weights, const ConvShape& s,
                             const Point& point, const Runs& runs, int64_t bytes) {
   const int64_t per_word = 4 / bytes, per_row = kRow / bytes,
@@ -243,7 +246,7 @@ std::string reject_xmx(const OpDesc& desc, const TileProblem& problem, const Dev
 std::string reject_xmx16(const OpDesc& desc, const TileProblem& problem,
                          const DeviceTraits& traits) {
   if (std::string why = reject_xmx(desc, problem, traits, kLanes); !why.empty()) return why;
-  // Blocks of bytes are read at multiples of four bytes, also as halves of words.
+  // Requires multiples of four bytes, at which blocks of bytes are read, also as halves of words.
   const int64_t part = takes_bytes(desc) ? 4 : 1;
   if (problem.shape.in_channels % part != 0 || !input_aligned(desc, problem, part))
     return "the channels of a pixel are not whole words";

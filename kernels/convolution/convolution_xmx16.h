@@ -1,5 +1,5 @@
 // Convolutions and matrix products by the matrix instructions (dpas) of sub-groups of sixteen lanes
-// (convolution_subgroup.cl with MATRIX): Intel's Ponte Vecchio and from Lunar Lake on.
+// (convolution_subgroup.cl with MATRIX), for Intel's Ponte Vecchio, Lunar Lake and later.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace clinfer {
 
-// Returns the reason why sub-groups of so many lanes do not compute the problem by matrix instructions,
-// as far as it is the same for any number, or "".
+// Returns why sub-groups of `lanes` lanes do not compute the problem by matrix instructions, as far
+// as the reason does not depend on their number, or "".
 std::string reject_xmx(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
                        int lanes);
 

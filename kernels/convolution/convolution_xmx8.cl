@@ -8,7 +8,7 @@
 // block][32 bytes], each run padded to whole blocks of 32 bytes.
 // Defines besides T, VECTOR (8), VECTORS and TILE_P:
 //   IN_T          type of the input
-//   BYTES         it is bytes, whose sums are integers and begin with start_sums
+//   BYTES         the input is bytes, whose sums are integers and begin with start_sums
 //   STAND_IN      computes matrices by shuffles, for tests on any device with sub-groups
 //   ROWS, SLICES  work-group: tiles, a multiple of eight, x slices of the runs, whose sums are added
 //                 in local memory
@@ -17,7 +17,7 @@
 //   MERGED        a run is a row of the kernel
 //   REST          words at the end of a run that do not fill a block, rounded up to one
 //   REST_WORDS    these words
-//   ALIGNED_OUT   only if vectors of the output are aligned to their size
+//   ALIGNED_OUT   defined if vectors of the output are aligned to their size
 //   POINTWISE     1x1; input and output are each one long row of pixels
 //   FLAT_TAIL     the tail's operands are long rows of pixels as well
 //   DEPTH         there is a third spatial dimension
@@ -35,12 +35,13 @@
 #include "kernels/common/sub_group_matrix.cl"
 #include "kernels/common/tile.cl"
 #if !POINTWISE
-// The places of a tile's pixels in its row take fewer registers than positions of their own.
+// Uses the places of a tile's pixels in their row, which take fewer registers than separate
+// positions.
 #undef PIXEL_OFFSET
 #define PIXEL_OFFSET(p) offset + p* a.out_w
 #endif
 
-// A step: a block of each pixel, LOAD(p), by the weights of each vector.
+// Does a step: multiplies a block of each pixel, LOAD(p), by the weights of each vector.
 #define MULTIPLY_PIXEL(k, p) acc##p##_##k = MULTIPLY(rows, CAT(as_, COLUMNS_T)(x##p), acc##p##_##k);
 #define MULTIPLY_VECTOR(k)                                                               \
   {                                                                                      \
@@ -56,7 +57,7 @@
   }
 #define WEIGHTS(n) ((n)*BLOCK)
 
-// The blocks of every pixel at r0, r1, ...
+// Loads the blocks of every pixel at r0, r1, ...
 #if POINTWISE
 #define MASKED(p, v) v
 #else
@@ -94,7 +95,7 @@ uint8 FN(read_rest)(__global const uint* p) {
 
 #if MERGED
 #define VALID_RUN(p) ((uint)(iy##p + ky * a.dh) < (uint)a.ih VALID_Z(p))
-// A word of a run, of which the input has those from `from` to `to`.
+// Reads a word of a run. The input has the words from `from` to `to` - 1.
 uint FN(read_word)(__global const IN_T* start, int at, int word, int from, int to, uint outside) {
   const bool valid = (word >= from) & (word < to);
   const uint value = *(__global const uint*)(start + (valid ? at + UNIT * word : 0));
@@ -128,12 +129,12 @@ uint FN(read_word)(__global const IN_T* start, int at, int word, int from, int t
 WORK_GROUP(MATRIX_LANES, ROWS / MATRIX_LANES, SLICES)
 __attribute__((intel_reqd_sub_group_size(MATRIX_LANES)))
 KERNEL(IN(IN_T, in), IN(int, weights), ZEROS START_SUMS OUT(T, out), const FN(Args) a TAIL_PARAMS) {
-  // All lanes of a sub-group must take part: tiles past the end repeat the last pixel or tile, and
-  // store nothing.
+  // Tiles past the end repeat the last pixel or tile and store nothing, because all lanes of a
+  // sub-group must take part.
   const int run_of_tiles = get_global_id(1) * MATRIX_LANES + get_local_id(0);
   const int first = run_of_tiles * a.tiles_per_item, last = first + a.tiles_per_item;
 #if SLICES > 1
-  const int slice = intel_sub_group_shuffle((int)get_local_id(2), 0);  // of all lanes
+  const int slice = intel_sub_group_shuffle((int)get_local_id(2), 0);  // the same in all lanes
   SHARED(float, sums, SLICES* ROWS* TILE_P* VECTORS* VECTOR);
 #endif
   const int group = BLOCK_NUMBER / a.blocks;
@@ -157,7 +158,7 @@ KERNEL(IN(IN_T, in), IN(int, weights), ZEROS START_SUMS OUT(T, out), const FN(Ar
     REPEAT(TILE_P, POINT)
     RUN(a.in_channels / UNIT, LOAD_STEP, LOAD_REST)
 #else
-    // A tile lies in a row of the output.
+    // Finds the row of the output in which the tile lies.
     const int tiles_of_row = (a.ow + TILE_P - 1) / TILE_P, place = min(tile, a.tiles - 1);
     const int line = place / tiles_of_row, x = (place - line * tiles_of_row) * TILE_P;
     const int left = tile < a.tiles ? a.ow - x : 0;
@@ -180,7 +181,7 @@ KERNEL(IN(IN_T, in), IN(int, weights), ZEROS START_SUMS OUT(T, out), const FN(Ar
     REPEAT(TILE_P, IN_ROW)
 #if MERGED
     const int runs = 1, run = a.kw * a.in_channels;
-    // True where the input has all words of all lanes' runs.
+    // True if the input has all words of all lanes' runs.
     const int past = a.iw - (TILE_P - 1) * a.sw - a.kw + 1;
     const bool whole = sub_group_all((ix >= 0) & (ix < past));
 #else
@@ -190,7 +191,7 @@ KERNEL(IN(IN_T, in), IN(int, weights), ZEROS START_SUMS OUT(T, out), const FN(Ar
     for (int ky = 0; ky < a.kh; ++ky)
       for (int kx = 0; kx < runs; ++kx) {
         const int tap = ky * a.dh * a.in_h + kx * a.dw * a.in_w TAP_Z;
-        int any = BYTES;  // their zero points count
+        int any = BYTES;  // zero points outside of the input count as well
 #define BORDER(p)                                                         \
   const bool valid##p = VALID_RUN(p);                                     \
   const uint mask##p = valid##p ? 0xffffffff : 0;                         \

@@ -1,5 +1,5 @@
-// Points, costs and packing of the convolution by the matrix instructions of sub-groups of eight
-// lanes.
+// Chooses points, estimates costs and packs weights for the convolution by the matrix instructions
+// of sub-groups of eight lanes.
 #include "kernels/convolution/convolution_xmx8.h"
 
 #include <algorithm>
@@ -13,9 +13,9 @@ namespace clinfer {
 
 namespace {
 
-constexpr int kLanes = 8;  // pixels of an instruction
-constexpr int kRows = 8;   // output channels of one
-constexpr int kWords = 8;  // of a row or a column
+constexpr int kLanes = 8;  // pixels for one instruction
+constexpr int kRows = 8;   // output channels for one instruction
+constexpr int kWords = 8;  // words of a row or a column
 
 struct Point : TileShape {
   int reads = 1;
@@ -33,12 +33,12 @@ struct Point : TileShape {
 
 int64_t channel_bytes(const OpDesc& desc) { return takes_bytes(desc) ? 1 : 2; }
 
-// An element is a word.
+// Returns the runs, in which an element is a word.
 Runs runs_of(const OpDesc& desc, const TileProblem& problem) {
   return subgroup_runs(problem, 4 / channel_bytes(desc), kWords, kWords);
 }
 
-// A tile lies in one row of the output, unless all pixels are one.
+// Makes a tile lie in one row of the output, unless all pixels are one row.
 Point point_for(const OpDesc& desc, const TileProblem& problem, Point point) {
   point.in_rows = !walk_pixels(desc, problem).row;
   return point;
@@ -61,7 +61,8 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
   const Runs runs = runs_of(desc, problem);
   std::vector<Point> points;
   for (const int vectors : {4, 2, 1}) {
-    if (vectors > 1 && s.out_channels <= kRows * vectors / 2) continue;  // half would be empty
+    // Half of the lanes would idle.
+    if (vectors > 1 && s.out_channels <= kRows * vectors / 2) continue;
     for (const int tile_p : {2, 1}) {
       if (tile_p > 1 && (kLanes * tile_p / 2 >= s.pixels() || tile_p / 2 >= s.out[2])) continue;
       for (const int slices : {1, 4}) {
@@ -82,19 +83,19 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
       }
     }
   }
-  // There is a point also where the groups are smaller than any of these.
+  // Adds a point if the device's groups are smaller than any of these.
   if (points.empty()) points.push_back(point_for(desc, problem, {1, 1, 1, kLanes, 1}));
   return points;
 }
 
 SubgroupCycles cycles(const OpDesc& desc, const TileProblem& problem, const Point& p,
                       const DeviceTraits& traits) {
-  constexpr double kThreads = 7;          // of a unit
-  constexpr double kProduct = 2 * kRows;  // cycles of an instruction
-  constexpr double kSend = 3;             // instructions: a message, its header and its address
-  constexpr double kMessages = 2;         // for 32 bytes of eight pixels or channels
-  constexpr double kBytes = 32 * kLanes;  // of these
-  constexpr double kCached = 8;           // bytes from the cache to a unit in a cycle
+  constexpr double kThreads = 7;          // of an execution unit
+  constexpr double kProduct = 2 * kRows;  // cycles for one instruction
+  constexpr double kSend = 3;             // instructions for a message, its header and its address
+  constexpr double kMessages = 2;         // messages for 32 bytes of eight pixels or channels
+  constexpr double kBytes = 32 * kLanes;  // bytes of these messages
+  constexpr double kCached = 8;           // bytes per cycle from the cache to a unit
   constexpr double kLatency = 200;        // of the messages of a step, which are sent together
   const ConvShape& s = problem.shape;
   const Runs runs = runs_of(desc, problem);
@@ -102,7 +103,7 @@ SubgroupCycles cycles(const OpDesc& desc, const TileProblem& problem, const Poin
   const bool row = walk_pixels(desc, problem).row;
   const auto threads = static_cast<double>(s.groups * p.blocks(s) * p.slices *
                                            ceil_div(p.tiles(s), int64_t{kLanes}));
-  // Each 32 bytes of the pixels are a step.
+  // Counts the steps: one for each 32 bytes of the pixels.
   const double steps = static_cast<double>(runs.count * runs.padded()) / (kWords * p.slices);
   const double products = kProduct * tile_p * vectors;
   const double sends = kSend * kMessages * (tile_p + vectors);
@@ -125,10 +126,10 @@ std::vector<double> costs_of(const std::vector<Point>& points, const OpDesc& des
   return costs;
 }
 
-// The weights in the order of the kernel, with zeros for missing channels.
+// Returns the weights in the order of the kernel, with zeros for missing channels.
 std::vector<std::byte> pack(const std::vector<float>& weights, const ConvShape& s,
                             const Point& point, const Runs& runs, int64_t bytes) {
-  const int64_t in_word = 4 / bytes, in_row = kWords * in_word;  // input channels
+  const int64_t in_word = 4 / bytes, in_row = kWords * in_word;  // in input channels
   const int64_t block = point.block(), blocks = point.blocks(s);
   const int64_t run = runs.padded() / kWords * block * in_row, length = runs.length * in_word;
   std::vector<float> packed(static_cast<size_t>(s.groups * blocks * runs.count * run), 0.f);
@@ -153,7 +154,7 @@ std::vector<std::byte> pack(const std::vector<float>& weights, const ConvShape& 
 std::string reject_xmx8(const OpDesc& desc, const TileProblem& problem,
                         const DeviceTraits& traits) {
   if (std::string why = reject_xmx(desc, problem, traits, kLanes); !why.empty()) return why;
-  // Pixels are read by words.
+  // Requires whole words, by which pixels are read.
   const int64_t word = 4 / channel_bytes(desc);
   if (problem.shape.in_channels % word != 0 || !input_aligned(desc, problem, word))
     return "the channels of a pixel are not whole words";
@@ -208,7 +209,7 @@ KernelPlan xmx8_plan(const OpDesc& desc, const TileProblem& problem, const Devic
     });
   KernelSpec spec = tile_launch("convolution_xmx8.cl", desc, problem, traits, point,
                                 runs.count * runs.padded(), runs.merged, constants, plan);
-  // The lanes of a sub-group have a tile each.
+  // Gives each lane of a sub-group a tile.
   spec.local = {kLanes, spec.local[1] / kLanes, spec.local[2]};
   spec.global = {kLanes, spec.global[1] / kLanes, spec.global[2]};
   const auto define = [&](const char* name, int64_t value) {

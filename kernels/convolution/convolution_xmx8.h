@@ -1,5 +1,5 @@
 // Convolutions and matrix products by the matrix instructions (dpas) of sub-groups of eight lanes
-// (convolution_xmx8.cl): Intel's DG2, Meteor Lake and Arrow Lake.
+// (convolution_xmx8.cl), for Intel's DG2, Meteor Lake and Arrow Lake.
 #pragma once
 
 #include <string>

@@ -1,7 +1,8 @@
-// Transposed convolution on channels-last activations: a work-item computes TILE_P pixels of a row
-// that lie a stride apart, so that they use the same taps of the kernel, x VECTOR output channels.
-// Weights are packed as [group][block][kd][kh][kw][input channel][VECTOR]; a row of zeros after the
-// weights is read for every pixel outside the input. Defines besides T, VECTOR and TILE_P:
+// Computes transposed convolutions on channels-last activations. A work-item computes TILE_P pixels
+// of a row that lie a stride apart, so that they use the same taps of the kernel, x VECTOR output
+// channels. Weights are packed as [group][block][kd][kh][kw][input channel][VECTOR]; a row of zeros
+// after the weights is read for every pixel outside the input. Defines besides T, VECTOR and
+// TILE_P:
 //   DEPTHWISE  one input and one output channel per group: weights are packed as
 //              [kd][kh][kw][channel]
 //   GROUP      size of the work-group
@@ -19,7 +20,7 @@ KERNEL(IN(T, in), IN(T, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
   const int last = min(first + a.tiles_per_item, a.tiles);
   const int all_block = item % a.all_blocks;
   const int group = all_block / a.blocks, in_group = (all_block - group * a.blocks) * VECTOR;
-  const int c = group * a.out_channels + in_group;  // first output channel
+  const int c = group * a.out_channels + in_group;  // the first output channel
   const int left = a.out_channels - in_group;
 #if DEPTHWISE
   __global const T* const start = AT(in) + c;

@@ -14,7 +14,7 @@ namespace {
 bool is_grouped(const std::string& type) { return type.starts_with("Group"); }
 
 // Resolves the operation from its attributes, the shapes of data and filter, and the spatial sizes
-// of the output if the model states them (else empty). pad: the part cut off before the output.
+// of the output if the model states them (else empty). `pad` is the part cut off before the output.
 ConvShape resolve(const std::string& type, const Attributes& attributes, const Shape& data,
                   const Shape& filter, const std::vector<int64_t>& stated) {
   const ConvAttributes read = read_convolution(is_grouped(type), true, attributes, data, filter);
@@ -40,7 +40,7 @@ ConvShape resolve(const std::string& type, const Attributes& attributes, const S
   return s;
 }
 
-// The output has the stated sizes, whether an input states them or not.
+// Resolves the operation with the output's sizes, whether an input states them or not.
 ConvShape resolve(const OpDesc& desc) {
   const Shape& out = desc.outputs[0].shape;
   return resolve(desc.type, desc.attributes, desc.inputs[0].shape, desc.inputs[1].shape,
@@ -104,8 +104,8 @@ bool is_depthwise(const ConvShape& s) {
   return s.in_channels == 1 && s.out_channels == 1 && s.groups > 1;
 }
 
-// A tail processes whole vectors, so that a vector of channels must stay within its group. A
-// depthwise work-item reads as many input channels as it writes.
+// Returns whether vectors fit. A tail processes whole vectors, so that a vector of channels must
+// stay within its group. A depthwise work-item reads as many input channels as it writes.
 bool fits(const OpDesc& desc, const ConvShape& s, int vector) {
   return is_depthwise(s) ? s.groups % vector == 0 : fits_groups(desc, s, vector);
 }
@@ -131,7 +131,7 @@ std::vector<TuningPoint> tile_space(const OpDesc& desc, const DeviceTraits& trai
   for (int vector : {8, 16, 4, 2, 1}) {
     if (!fits(desc, s, vector) || (vector > 1 && vector / 2 >= channels)) continue;
     for (int tile : {4, 8, 2, 1}) {
-      // Sums and weights.
+      // Limits the registers for sums and weights.
       if (has_few_registers(traits) && vector * (tile + 1) >= most) continue;
       for (int group : {128, 64, 256, 1})
         if (static_cast<size_t>(group) <= traits.max_work_group && traits.is_cpu == (group == 1))
@@ -141,8 +141,8 @@ std::vector<TuningPoint> tile_space(const OpDesc& desc, const DeviceTraits& trai
   return space;
 }
 
-// Cost: multiply-adds including the pixels and channels past the ends, weighted higher if few share
-// a load. A GPU also needs many work-items.
+// Minimises multiply-adds, including those of pixels and channels past the ends, weighted higher if
+// few share a load. A GPU also needs many work-items.
 TuningPoint tile_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   const ConvShape s = resolve(desc);
   const int64_t channels = is_depthwise(s) ? s.groups : s.out_channels;
@@ -172,7 +172,7 @@ KernelPlan tile_plan(const OpDesc& desc, const DeviceTraits& traits, const Tunin
   const ElementType type = desc.inputs[0].type;
   const int vector = point["VECTOR"], tile = point["TILE_P"], group = point["GROUP"];
   const bool depthwise = is_depthwise(s);
-  // Depthwise, all groups together form one group of as many channels.
+  // If depthwise, all groups together form one group with as many channels.
   const int64_t groups = depthwise ? 1 : s.groups, in_channels = s.in_channels,
                 out_channels = depthwise ? s.groups : s.out_channels;
   const int64_t blocks = ceil_div(out_channels, vector),

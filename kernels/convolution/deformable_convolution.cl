@@ -1,7 +1,7 @@
-// Convolution whose taps are displaced by offsets computed at run time, and interpolated between
-// four pixels. A work-item computes one pixel x VECTOR output channels of a group, which share each
-// sample. Weights are packed as [group][block][kh][kw][input channel][VECTOR]. Defines besides T
-// and VECTOR:
+// Computes convolutions whose taps are displaced by offsets computed at run time, and interpolated
+// between four pixels. A work-item computes one pixel x VECTOR output channels of a group, which
+// share each sample. Weights are packed as [group][block][kh][kw][input channel][VECTOR]. Defines
+// besides T and VECTOR:
 //   MASK    a third input weights the samples
 //   BORDER  samples may lie up to a pixel outside, where the input is 0; otherwise samples outside
 //           are 0 and those at the edge are clamped to it

@@ -15,7 +15,7 @@ namespace {
 struct Deformable {
   ConvShape shape;
   int64_t deformed = 1;  // input channels that share offsets
-  bool border = false;   // samples may lie up to a pixel outside
+  bool border = false;   // true if samples may lie up to a pixel outside
 };
 
 int64_t positive(const Attributes& a, const char* name) {
@@ -64,7 +64,7 @@ std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
   return {{context.inputs[0].type, {s.batch, s.groups * s.out_channels, s.out[1], s.out[2]}, {}}};
 }
 
-// The value between the four pixels around (y, x).
+// Returns the value between the four pixels around (y, x).
 float between(const float* plane, float y, float x, int64_t height, int64_t width, bool border) {
   const float least = border ? -1.0f : 0.0f;
   const bool inside = (border ? y > least && x > least : y >= least && x >= least) &&
@@ -131,7 +131,8 @@ std::string reject(const OpDesc& desc, const DeviceTraits&) {
 std::vector<TuningPoint> space(const OpDesc& desc, const DeviceTraits& traits) {
   const ConvShape s = resolve(desc).shape;
   std::vector<TuningPoint> points;
-  // More sums spill where registers are wide (tests/kernels/ocloc), as addresses there have 64 bits.
+  // Limits sums more where registers are wide, because addresses have 64 bits there and more sums
+  // would spill (tests/kernels/ocloc).
   const int most = has_wide_registers(traits) ? 4 : 16;
   for (int vector : {16, 8, 4, 2, 1})
     if (vector <= most && fits_groups(desc, s, vector) &&

@@ -1,12 +1,13 @@
-// Kernel families of operations that can be computed as a convolution: Convolution, GroupConvolution, and
-// MatMul with constant weights.
+// Makes kernel families of operations that can be computed as a convolution: Convolution,
+// GroupConvolution, and MatMul with constant weights.
 #pragma once
 
 #include "kernels/convolution/convolution_tile.h"
 
 namespace clinfer {
 
-// The family whose functions are `space` and so on, which take an operation's TileProblem as well.
+// Returns the family whose functions are `space` and so on, which also take an operation's
+// TileProblem.
 template <TileProblem (*problem)(const OpDesc&), auto space, auto heuristic, auto plan, auto costs>
 KernelFamily tile_family(const char* name, int version,
                          std::string (*reject)(const OpDesc&, const DeviceTraits&)) {

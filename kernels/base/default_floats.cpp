@@ -1,4 +1,5 @@
-// Processors with SSE have two sets of controls, and the one of the x87 unit takes long to write.
+// Sets the control words of floating-point units. Processors with SSE have two, and writing that of
+// the x87 unit takes long.
 #include "kernels/base/default_floats.h"
 
 #ifdef __SSE2__
@@ -12,7 +13,7 @@ namespace {
 bool are_default() {
 #ifdef __SSE2__
   constexpr unsigned kDefault =
-      0x1f80;  // of MXCSR: all exceptions masked, to nearest, with denormals
+      0x1f80;  // bits of MXCSR: all exceptions masked, round to nearest, with denormals
   if ((_mm_getcsr() & ~static_cast<unsigned>(_MM_EXCEPT_MASK)) != kDefault) return false;
 #endif
   return fegetexcept() == 0 && std::fegetround() == FE_TONEAREST;

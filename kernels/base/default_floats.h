@@ -1,4 +1,5 @@
-// Floating-point arithmetic as C++ defines it by default, whatever the application has set for its threads.
+// Sets floating-point arithmetic to C++'s defaults, whatever the application has set for its
+// threads.
 #pragma once
 
 #include <cfenv>
@@ -18,7 +19,7 @@ class DefaultFloats {
 
  private:
   const bool has_others_;
-  std::fenv_t application_;  // with `has_others_`
+  std::fenv_t application_;  // set if has_others_
 };
 
 }  // namespace clinfer

@@ -1,4 +1,4 @@
-// Messages of errors.
+// Formats messages of errors.
 #include "kernels/base/error.h"
 
 #include "kernels/base/text.h"

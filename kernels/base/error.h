@@ -10,7 +10,7 @@ namespace clinfer {
 
 enum class ErrorCode {
   bad_model,      // the model's files are malformed or contradict themselves
-  not_found,      // a file that was named is not there or cannot be read
+  not_found,      // a named file does not exist or cannot be read
   unsupported,    // well-formed, but this software cannot run it
   bad_argument,   // the caller asked for something impossible (wrong shape, unknown key)
   no_device,      // no OpenCL device fits the request
@@ -23,8 +23,8 @@ enum class ErrorCode {
 // Makes text from a file fit for a message: without control characters, at most a line or two.
 std::string printable(std::string_view text);
 
-// A line of the source code. As the default of a function's last parameter, here() is the caller's.
-// (std::source_location needs a newer clang.)
+// A line of the source code. As the default of a function's last parameter, here() is the caller's
+// line. (std::source_location needs a newer clang.)
 struct SourcePlace {
   const char* file;
   int line;
@@ -36,9 +36,10 @@ struct SourcePlace {
   }
 };
 
-// what() is one line: what is wrong, where, and what to do about it if that is known. The
-// constructor removes control characters, which a message may have taken from a file. place() is
-// where it was thrown first: code that adds to the message throws it anew with the same place.
+// The message, what(), is one line: what is wrong, where, and what to do about it if that is known.
+// The constructor removes control characters, which a message may contain from a file. place() is
+// where the error was first thrown: code that adds to the message throws it again with the same
+// place.
 class Error : public std::runtime_error {
  public:
   Error(ErrorCode code, const std::string& message, SourcePlace place = SourcePlace::here());

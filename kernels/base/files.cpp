@@ -1,5 +1,5 @@
-// POSIX calls. They use descriptors rather than names wherever the name could refer to another file
-// in the meantime.
+// Implements file functions by POSIX calls. They use descriptors rather than names wherever the
+// name could refer to another file in the meantime.
 #include "kernels/base/files.h"
 
 #include <dirent.h>
@@ -46,14 +46,14 @@ bool hold(int file) {
   return fstat(file, &status) == 0 && status.st_nlink > 0;
 }
 
-// The permissions of a file that replaces `old`: no user gains any.
+// Gives a file the permissions of `old`, which it replaces, without giving any user more access.
 void take_permissions(int file, const struct stat& old) {
   mode_t mode = old.st_mode & 0777;
   if (old.st_uid != geteuid()) mode &= 0644;
   struct stat status {};
   if (fstat(file, &status) != 0) return;
   if (status.st_gid != old.st_gid && fchown(file, static_cast<uid_t>(-1), old.st_gid) != 0)
-    mode &= 0707 | (mode & 07) << 3;  // another group: only permissions that everyone has
+    mode &= 0707 | (mode & 07) << 3;  // another group: only the permissions that everyone has
   (void)!fchmod(file, mode);
 }
 
@@ -133,7 +133,7 @@ std::string system_reason(int error) {
     default:
       break;
   }
-  char text[256];  // not std::strerror, which threads share
+  char text[256];  // Does not use std::strerror, whose result threads share.
   return strerror_r(error, text, sizeof text) + std::string(advice);
 }
 

@@ -1,6 +1,6 @@
-// Writes files atomically. All files except streams are written through these functions; where they lie,
-// and who may have put what there, is the matter of paths.h. They throw Error{io}, which states the failed
-// operation, the file, the cause, and what to do about it.
+// Writes files atomically. All files except streams are written through these functions; paths.h
+// decides where they may lie and who may have put them there. Functions throw Error{io}, which
+// states the failed operation, the file, the cause, and what to do about it.
 #pragma once
 
 #include <sys/types.h>
@@ -16,16 +16,16 @@
 
 namespace clinfer {
 
-// write(2) that raises no signal, whatever the application does with SIGPIPE and SIGXFSZ: a reader who
-// left is EPIPE, and a file that would exceed the user's limit EFBIG.
+// Calls write(2) without raising signals, whatever the application does with SIGPIPE and SIGXFSZ: a
+// reader who left gives EPIPE, and a file that would exceed the user's limit EFBIG.
 ssize_t write_quietly(int file, const void* data, size_t size);
 
-// The system's text for an errno, with advice if there is any: "No space left on device (free some,
-// or name another folder)".
+// Returns the system's text for an errno, with advice if there is any: "No space left on device
+// (free some, or name another folder)".
 std::string system_reason(int error);
 
-// The message of an exception of any type, in one line. For an error of the system that a library
-// threw, with advice.
+// Returns the message of an exception of any type in one line, with advice if it is a system error
+// that a library threw.
 std::string explain(const std::exception& error);
 
 // A file with an unpredictable name in the folder of `path`. replace() renames it to `path`
@@ -34,7 +34,7 @@ std::string explain(const std::exception& error);
 // thread-safe.
 class NewFile {
  public:
-  // `mode`, less the process's umask, applies if `path` does not exist yet.
+  // `mode`, without the bits of the process's umask, applies if `path` does not exist yet.
   explicit NewFile(const std::string& path, mode_t mode = 0666);
   explicit NewFile(FilePlace place, mode_t mode = 0666);
   ~NewFile();
@@ -42,7 +42,7 @@ class NewFile {
   NewFile& operator=(const NewFile&) = delete;
 
   void write(std::string_view bytes);
-  void flush();  // to the disk
+  void flush();  // writes to the disk
   void replace();
 
  private:
@@ -52,8 +52,8 @@ class NewFile {
   Descriptor file_;
 };
 
-// The names of what is in a folder, without "." and ".."; none where it cannot be read. The standard
-// library's directory_iterator ends the process where memory runs out.
+// Returns the names of a folder's entries, without "." and ".."; none if it cannot be read. (The
+// standard library's directory_iterator ends the process if memory runs out.)
 std::vector<std::string> names_in(const std::string& folder);
 
 // Deletes the files of processes that died between creating a NewFile and replace(). Files of

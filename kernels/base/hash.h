@@ -1,4 +1,4 @@
-// Hashes: FNV-1a 64 of names in caches and tuning files, and a faster one of contents.
+// Hash functions: FNV-1a 64 for names in caches and tuning files, and a faster one for contents.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@ inline uint64_t fnv1a(std::string_view text, uint64_t seed = 1469598103934665603
   return hash;
 }
 
-// Four words of eight bytes at a time, so that a core waits for memory and not for multiplications:
-// models have hundreds of megabytes.
+// Hashes four words of eight bytes at a time, so that a core waits for memory and not for
+// multiplications: models have hundreds of megabytes.
 inline uint64_t hash_of(std::string_view bytes, uint64_t seed = 0) {
   const auto mix = [](uint64_t& hash, uint64_t word) {
     hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
@@ -41,7 +41,7 @@ inline uint64_t hash_of(std::string_view bytes, uint64_t seed = 0) {
   return hash;
 }
 
-// 16 digits.
+// Returns 16 hexadecimal digits.
 inline std::string hex(uint64_t value) {
   char text[17];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));

@@ -1,4 +1,4 @@
-// One pass over the text, without memory.
+// Checks limits in one pass over the text, without allocating memory.
 #include "kernels/base/json_limits.h"
 
 namespace clinfer {

@@ -1,5 +1,5 @@
-// Limits of JSON text, checked before a parser sees it: parsers recurse, and take some hundred bytes for
-// each value. Every reader of JSON asks this first.
+// Limits of JSON text. Parsers recurse, and take some hundred bytes for each value, so every reader
+// of JSON checks a text before it parses it.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +10,13 @@ namespace clinfer {
 
 struct JsonLimits {
   size_t bytes = size_t{16} << 20;
-  int levels = 64;  // of objects and arrays in each other
+  int levels = 64;  // depth of nested objects and arrays
   size_t values = size_t{2} << 20;
 };
 
-// Says why a text goes beyond the limits, or what stands outside of its strings that no JSON has
-// (comments, for instance, which would hide from this what a parser sees): "line 3: more than 64
-// levels"; "" if it may be parsed.
+// Returns how a text exceeds the limits ("line 3: more than 64 levels"), or which characters
+// outside of its strings are no JSON; "" if it may be parsed. Comments, for example, would hide
+// from this check what a parser sees.
 std::string json_excess(std::string_view text, const JsonLimits& limits = {});
 
 }  // namespace clinfer

@@ -1,4 +1,4 @@
-// One record of the process, which is never destroyed.
+// Keeps a record of the process, which is never destroyed.
 #include "kernels/base/leaving.h"
 
 #include <sys/types.h>
@@ -24,7 +24,7 @@ thread_local size_t works_here = 0;  // of this thread
 }  // namespace
 
 struct ExitWaits::Process {
-  // A fork of the process has none of its threads, and begins anew.
+  // A fork of the process has none of its threads, so it gets a new record.
   static Process& instance() {
     Process* now = current();
     if (now->id == getpid()) return *now;
@@ -37,16 +37,16 @@ struct ExitWaits::Process {
 
   static void leave() {
     Process& process = *current();
-    if (process.id != getpid()) return;  // a fork: the threads are not here
+    if (process.id != getpid()) return;  // a fork, which does not have the threads
     {
       const std::lock_guard lock(process.mutex);
-      if (process.leaving.exchange(true)) return;  // it has been waited
+      if (process.leaving.exchange(true)) return;  // the wait is over already
       process.leaver = std::this_thread::get_id();
     }
     if (void (*const stop)() = process.stop) stop();
     std::unique_lock lock(process.mutex);
     process.changed.wait(lock, [&] { return process.to_the_end == 0; });
-    // A thread that ends the process from inside of such work does not wait for itself.
+    // A thread that ends the process from inside of such work does not wait for its own work.
     process.changed.wait_for(lock, kLongestWait, [&] { return process.works <= works_here; });
   }
 
@@ -58,14 +58,15 @@ struct ExitWaits::Process {
   const pid_t id = getpid();
   std::atomic<bool> leaving{false};
   std::atomic<void (*)()> stop{nullptr};
-  std::mutex mutex;  // guards what follows
+  std::mutex mutex;  // guards the members below
   std::condition_variable changed;
   std::thread::id leaver;
   size_t to_the_end = 0, works = 0;
 
-  // exit() destroys what is thread_local in its thread before it calls any handler. So this comes before the handlers
-  // and destructors of drivers, whenever they were registered, if the process is ended by its first thread, as by
-  // returning from main(). Of other threads, the end of the thread does the same and means nothing.
+  // exit() destroys its thread's thread_local objects before it calls any handler. So this
+  // destructor runs before the handlers and destructors of drivers, whenever they were registered,
+  // if the process is ended by its first thread, as by returning from main(). In other threads it
+  // runs at the thread's end and does nothing.
   struct FirstOfAll {
     bool made = true;
     ~FirstOfAll() {
@@ -113,7 +114,7 @@ void when_leaving(void (*stop)()) { ExitWaits::Process::instance().stop = stop; 
 
 namespace {
 
-// On the thread that loads this code, which is mostly the first one.
+// Runs on the thread that loads this code, usually the first one.
 [[maybe_unused]] const bool is_noticed = (notice_exit(), true);
 
 }  // namespace

@@ -1,19 +1,21 @@
-// The end of the process while threads of ours work. It waits until they have left drivers and our own static objects
-// alone, and only then the handlers and destructors of drivers and libraries run.
+// Handles the end of the process while our threads work. The end waits until they have left drivers
+// and our own static objects alone; only then the handlers and destructors of drivers and libraries
+// run.
 #pragma once
 
 #include <functional>
 
 namespace clinfer {
 
-// The process ends: nothing more is to be begun, and what takes long stops.
+// Returns true once the process is ending: no work may begin, and long work has to stop.
 bool is_leaving();
 
-// The end of the process waits while this lives: some seconds, or `to_the_end` for what must not be cut off, as a
-// driver that compiles. Work looks at is_leaving() meanwhile. Once the process ends, the constructor throws
-// Error{cancelled} on all threads but the one that ends it. May be nested. With `seconds` it belongs to the thread that
-// made it, which may end the process meanwhile; `answered` is the same for what passes from thread to thread, as an
-// inference in flight.
+// Makes the end of the process wait while the object lives: some seconds, or `to_the_end` for work
+// that must not be cut off, such as a driver that compiles. Work must check is_leaving() meanwhile.
+// Once the process is ending, the constructor throws Error{cancelled} on all threads but the one
+// that ends it. May be nested. With `seconds` the object belongs to the thread that made it, which
+// may end the process meanwhile; `answered` is the same for work that passes from thread to thread,
+// such as an inference in flight.
 class ExitWaits {
  public:
   enum class Until { seconds, answered, to_the_end };
@@ -31,12 +33,13 @@ class ExitWaits {
   const Until until_;
 };
 
-// Call this whenever a driver may have registered exit handlers, which run in the opposite order of
-// their registration: where the process ends on another thread than its first one, the waiting is
-// such a handler.
+// Registers an exit handler that waits. Call this whenever a driver may have registered exit
+// handlers, because they run in reverse order. Needed if another thread than the first one ends the
+// process.
 void notice_exit();
 
-// `stop` is called when the process begins to end, before the waiting. One function for all.
+// Sets a function that is called when the process begins to end, before the wait. There is one for
+// the whole process.
 void when_leaving(void (*stop)());
 
 }  // namespace clinfer

@@ -1,4 +1,4 @@
-// The receiver of the log.
+// Keeps the receiver of the log.
 #include "kernels/base/log.h"
 
 #include <atomic>

@@ -1,5 +1,6 @@
-// Messages for people who look for a fault, by area. A program that embeds the engine may receive
-// them (the elements pass them on to GStreamer's debug log); otherwise each costs the load of a pointer.
+// Log messages for finding faults, by area. A program that embeds the engine may receive them (the
+// elements pass them on to GStreamer's debug log); without a receiver a message costs the load of a
+// pointer.
 #pragma once
 
 #include <exception>
@@ -25,17 +26,18 @@ class LogReceiver {
  public:
   virtual ~LogReceiver() = default;
   virtual bool wants(LogArea area, LogLevel level) const noexcept = 0;
-  // Any thread may call this, several at a time.
+  // Receives a message. Any thread may call this, several at a time.
   virtual void take(LogArea area, LogLevel level, const SourcePlace& place,
                     const std::string& text) noexcept = 0;
 };
 
-// `receiver` is used until the end of the process, or until another one is set; null: none.
+// Sets the receiver, which is used until the end of the process or until another one is set; null:
+// none.
 void receive_log(LogReceiver* receiver) noexcept;
 LogReceiver* log_receiver() noexcept;
 
-// Calls text(), which returns a std::string, only where somebody wants the message. Never throws:
-// where there is no memory for a message, it is lost.
+// Calls text(), which returns a std::string, only if there is a receiver for the message. Never
+// throws: without memory, the message is lost.
 template <typename Text>
 void log(LogArea area, LogLevel level, Text&& text,
          SourcePlace place = SourcePlace::here()) noexcept {
@@ -44,7 +46,7 @@ void log(LogArea area, LogLevel level, Text&& text,
   try {
     receiver->take(area, level, place, text());
   } catch (const std::exception&) {
-    // The work that is logged goes on.
+    // Errors must not disturb the work that is logged.
   }
 }
 

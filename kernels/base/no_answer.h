@@ -5,7 +5,8 @@
 
 namespace clinfer {
 
-// It did not finish in time, and may still be at work, with all the memory that it was given.
+// Thrown if a device did not finish in time. It may still be at work, with all the memory that it
+// was given.
 class NoAnswer : public Error {
  public:
   explicit NoAnswer(const std::string& what, SourcePlace place = SourcePlace::here())

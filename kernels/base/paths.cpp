@@ -1,4 +1,4 @@
-// Paths are followed by descriptors of folders (O_PATH), one part at a time.
+// Follows paths by descriptors of folders (O_PATH), one part at a time.
 #include "kernels/base/paths.h"
 
 #include <fcntl.h>
@@ -24,17 +24,19 @@ namespace clinfer {
 
 namespace {
 
-constexpr int kMostLinks = 40;  // as the system
+constexpr int kMostLinks = 40;  // the same as the system's limit
 constexpr int kFolder = O_PATH | O_DIRECTORY | O_CLOEXEC;
 
-// Whose files count as this user's: this user, root, and one more where that one's code runs here already.
+// The owners whose files are trusted: this user, root, and one more if code of that user runs in
+// this process already.
 struct Trusted {
   std::optional<uid_t> also;
   bool operator()(uid_t owner) const { return owner == geteuid() || owner == 0 || owner == also; }
 };
 
-// In a namespace of users without root (unprivileged containers), what belongs to root outside shows a number that
-// stands for everyone outside. Such a folder counts by its mode; files of everyone's folders do not get here.
+// Returns whether the owner is the number that stands for all outside users in a user namespace
+// without root (unprivileged containers), which includes root. Such a folder is judged by its mode;
+// files of everyone's folders do not get here.
 bool stands_for_root(uid_t owner) {
   static const std::optional<uid_t> outside = []() -> std::optional<uid_t> {
     std::ifstream map("/proc/self/uid_map");
@@ -52,7 +54,8 @@ std::string belongs(const std::string& name, uid_t owner) {
   return name + " belongs to user " + std::to_string(owner);
 }
 
-// The user's own group (with the user's number) does not count as another user.
+// Returns whether other users may write. The user's own group (with the user's number) does not
+// count as another user.
 bool others_write(const struct stat& status) {
   const bool own_group = status.st_gid == 0 || status.st_gid == geteuid();
   return (status.st_mode & S_IWOTH) || ((status.st_mode & S_IWGRP) && !own_group);
@@ -64,7 +67,7 @@ std::string who_else_writes(const std::string& name, const struct stat& status, 
   return others_write(status) ? name + " can be written by others (chmod go-w changes that)" : "";
 }
 
-// Checks a folder above. In a sticky one, others cannot touch what belongs to this user.
+// Checks a folder above. In a sticky folder, others cannot touch what belongs to this user.
 std::string who_else_exchanges(const std::string& name, const struct stat& folder,
                                const std::string& entry_name, const struct stat& entry,
                                Trusted trusted) {
@@ -80,7 +83,7 @@ std::string who_else_exchanges(const std::string& name, const struct stat& folde
   throw Error(ErrorCode::io, path + " " + what + ": " + why);
 }
 
-// A path that is followed. Throws Error{io}: PATH, `what` and the reason.
+// Follows a path. Throws Error{io}: PATH, `what` and the reason.
 class PathWalk {
  public:
   PathWalk(const std::string& path, std::string what, Trusted trusted = {})
@@ -97,12 +100,12 @@ class PathWalk {
     if (!folder_) fail(errno);
   }
 
-  // Called with each folder, and with what lies in it that is entered or followed next.
+  // Called with each folder, and with the entry in it that is followed next.
   using Look = std::function<void(const std::string& folder_name, const struct stat& folder,
                                   const std::string& name, const struct stat& entry)>;
   Look look;
 
-  // Goes on to the end, which is a name in a folder.
+  // Follows the path to its end, which is a name in a folder.
   FilePlace to_place(Last last) {
     if (path_.back() == '/') fail(EISDIR);
     while (!pending_.empty()) {
@@ -123,7 +126,7 @@ class PathWalk {
           return {std::move(folder_), std::move(name), path};
         if (is_of_proc(entry)) return {std::move(folder_), std::move(name), path, true};
         follow(name, entry, status);
-        if (pending_.empty()) fail(EISDIR);  // to the root
+        if (pending_.empty()) fail(EISDIR);  // the path leads to the root
         continue;
       }
       enter(name, {});
@@ -131,7 +134,7 @@ class PathWalk {
     fail(EISDIR);
   }
 
-  // Enters all of it; makes folders that are not there if a mode is given.
+  // Follows the whole path. With a mode, creates missing folders.
   void to_folder(std::optional<mode_t> make) {
     while (!pending_.empty()) enter(take(), make);
   }
@@ -227,13 +230,14 @@ class PathWalk {
 
   const std::string path_, what_;
   const Trusted trusted_;
-  std::vector<std::string> pending_;  // the next part last
+  std::vector<std::string> pending_;  // parts left to follow, the next part last
   Descriptor folder_;
-  std::string at_;  // where that is, without links
+  std::string at_;  // the folder reached so far, without links
   int links_ = 0;
 };
 
-// Whether an open file is one that another user put in a folder where everyone may make files.
+// Returns a reason if an open file was put by another user into a folder where everyone may make
+// files, else "".
 std::string planted(const FilePlace& place, const struct stat& file) {
   struct stat folder {};
   if (fstat(place.folder.get(), &folder) != 0) return system_reason(errno);
@@ -278,11 +282,11 @@ Descriptor open_output(const std::string& path, int flags, mode_t mode) {
     if (file) return file;
     if (errno != EEXIST || (flags & O_EXCL)) refuse(path, what, system_reason(errno));
     struct stat status {};
-    // A FIFO of another user would be waited for.
+    // Checks before opening, because opening another user's FIFO would block.
     if (fstatat(place.folder.get(), name, &status, AT_SYMLINK_NOFOLLOW) == 0)
       if (const std::string why = planted(place, status); !why.empty()) refuse(path, what, why);
     file = Descriptor(openat(place.folder.get(), name, open_flags | O_NOFOLLOW));
-    // Something else may be there by now.
+    // Tries again: the entry may have been replaced meanwhile.
     if (!file && (errno == ENOENT || errno == ELOOP) && tries < kMostTries) continue;
     if (!file && errno == ENXIO && S_ISFIFO(status.st_mode)) return file;
     if (!file || fstat(file.get(), &status) != 0) refuse(path, what, system_reason(errno));
@@ -304,7 +308,7 @@ std::string resolve_links(const std::string& path) {
 
 namespace {
 
-// "" or the first that `walk` came by and others could exchange.
+// Returns "" or the first place on the path of `walk` that others could exchange.
 std::string who_else_exchanges_on(PathWalk& walk, Trusted trusted,
                                   const std::function<void()>& go) {
   std::string who;
@@ -320,7 +324,7 @@ std::string who_else_exchanges_on(PathWalk& walk, Trusted trusted,
   return who;
 }
 
-// With the folders above it, also where the path is a relative one.
+// Returns an absolute path, so that the folders above a relative one are checked, too.
 std::string absolute(const std::string& path) {
   char here[PATH_MAX];
   if (path.starts_with('/') || getcwd(here, sizeof here) == nullptr) return path;
@@ -385,7 +389,7 @@ std::string no_execution_in(const std::string& folder) {
   if (statfs(folder.c_str(), &system) == 0 &&
       (static_cast<unsigned long>(system.f_flags) & kNoExecution))
     return folder + " is mounted noexec";
-  if (!file) return "";  // a file system without such files
+  if (!file) return "";  // the file system does not support such files
   const auto size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   void* const page = mmap(nullptr, size, PROT_READ | PROT_EXEC, MAP_PRIVATE, file.get(), 0);
   if (page == MAP_FAILED) return "code in " + folder + " cannot be run: " + system_reason(errno);

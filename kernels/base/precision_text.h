@@ -1,4 +1,4 @@
-// The rule of f16 and f32, in the words that help texts, the element's properties and the
+// The rule for f16 and f32, in the words that help texts, the element's properties and the
 // documentation share.
 #pragma once
 

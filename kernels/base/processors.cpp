@@ -10,7 +10,8 @@
 namespace clinfer {
 
 unsigned available_processors() {
-  // The kernel refuses a mask smaller than its own, which machines with very many processors have.
+  // Tries larger masks, because the kernel refuses one smaller than its own, which machines with
+  // very many processors have.
   for (int most = 1024; most <= 1 << 20; most *= 4) {
     const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> mask(
         CPU_ALLOC(static_cast<size_t>(most)), [](cpu_set_t* set) { CPU_FREE(set); });

@@ -3,9 +3,10 @@
 
 namespace clinfer {
 
-// The processors in the calling thread's affinity mask (taskset, a container's cpuset), at least 1.
-// std::thread::hardware_concurrency() counts all processors of the machine, which in such a container
-// starts many times more threads and compiler processes than can run. Thread-safe.
+// Returns the number of processors in the calling thread's affinity mask (taskset, a container's
+// cpuset), at least 1. std::thread::hardware_concurrency() counts all processors of the machine, so
+// that in such a container many more threads and compiler processes would start than can run.
+// Thread-safe.
 unsigned available_processors();
 
 }  // namespace clinfer

@@ -1,4 +1,5 @@
-// Work on a thread of its own that can be waited for, cancelled, and asked for what it has so far.
+// Runs work on a thread of its own. It can be waited for, cancelled, and asked for intermediate
+// results.
 #pragma once
 
 #include <chrono>
@@ -15,15 +16,15 @@
 
 namespace clinfer {
 
-// Makes a result on a thread of its own. The work may offer other results, which serve until it is done.
-// `Result` is a pointer; null is none. Any thread may call each function; the thread that destroys the task
-// is another one than the task's own.
+// Makes a result on a thread of its own. The work may offer other results, which serve until it is
+// done. `Result` is a pointer type; null means none. Thread-safe; the task must not be destroyed on
+// its own thread.
 template <typename Result>
 class Task {
  public:
   using Work = std::function<Result(Task&)>;
 
-  // Throws Error{out_of_memory} where no thread can be started.
+  // Throws Error{out_of_memory} if no thread can be started.
   explicit Task(Work work)
       : thread_(start_thread<std::jthread>([this, work = std::move(work)] { run(work); })) {}
   // Cancels the work and waits for its end.
@@ -31,13 +32,14 @@ class Task {
   Task(const Task&) = delete;
   Task& operator=(const Task&) = delete;
 
-  // Asks the work to end, by an exception or with what it has.
+  // Asks the work to end, by an exception or with its present result.
   void cancel() { cancelled_.request_stop(); }
   bool is_cancelled() const { return cancelled_.stop_requested(); }
-  // For waits of the work that end when it is cancelled.
+  // Returns a token for waits inside of the work that must end when it is cancelled.
   std::stop_token cancelled() const { return cancelled_.get_token(); }
 
-  // Of the work, on any thread: `result` serves from now on; null: nothing does until the work is done.
+  // Called by the work, on any thread: `result` serves from now on; null: none does until the work
+  // is done.
   void offer(Result result) {
     {
       const std::lock_guard lock(mutex_);
@@ -47,31 +49,32 @@ class Task {
     changed_.notify_all();
   }
 
-  // The last result. Throws what the work threw.
+  // Returns the last result. Throws the work's exception.
   Result newest() const {
     const std::lock_guard lock(mutex_);
     if (failure_) std::rethrow_exception(failure_);
     return newest_;
   }
-  // Whether the work is done: newest() stays what it is.
+  // Returns whether the work is done, so that newest() does not change any more.
   bool is_over() const {
     const std::lock_guard lock(mutex_);
     return over_;
   }
-  // Blocks until the work is done, and gives its result. Throws what it threw.
+  // Blocks until the work is done, and returns its result. Throws the work's exception.
   Result wait() const {
     wait_until({}, [this] { return over_; });
     return newest();
   }
-  // Blocks until the work has offered something, be it null, or is done, or `stop` is requested.
+  // Blocks until the work has offered a result or null, is done, or `stop` is requested.
   void wait_for_offer(const std::stop_token& stop) const {
     wait_until(stop, [this] { return over_ || has_offered_; });
   }
-  // Blocks until there is a result, or there will be none, or `stop` is requested.
+  // Blocks until there is a result, it is clear that there will be none, or `stop` is requested.
   void wait_for_result(const std::stop_token& stop) const {
     wait_until(stop, [this] { return over_ || newest_ != nullptr; });
   }
-  // Blocks until newest() is another result than `known`, or the work is done, or `timeout` is over.
+  // Blocks until newest() is another result than `known`, the work is done, or `timeout` has
+  // passed.
   void wait_for_change(const Result& known,
                        std::optional<std::chrono::milliseconds> timeout = {}) const {
     const auto is_reached = [&] { return over_ || newest_ != known; };
@@ -88,7 +91,7 @@ class Task {
   }
 
   void run(const Work& work) {
-    Result made{};  // then what it replaces, destroyed without the lock
+    Result made{};  // later the replaced result, which is destroyed after the lock is released
     std::exception_ptr failure;
     try {
       made = work(*this);
@@ -105,12 +108,13 @@ class Task {
   }
 
   std::stop_source cancelled_;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   mutable std::condition_variable_any changed_;
   Result newest_{};
   bool has_offered_ = false, over_ = false;
   std::exception_ptr failure_;
-  std::jthread thread_;  // last, so that it ends first
+  // Declared last, because its destructor must end the thread before the other members go.
+  std::jthread thread_;
 };
 
 }  // namespace clinfer

@@ -1,4 +1,4 @@
-// Host tensors and strided copies.
+// Implements host tensors and strided copies.
 #include "kernels/base/tensor.h"
 
 #include <algorithm>
@@ -122,8 +122,7 @@ bool TensorDesc::is_channels_last() const {
 bool TensorDesc::is_dense() const {
   for (size_t i = 0; i < shape.size(); ++i)
     if (shape[i] > 1 && strides[i] <= 0) return false;
-  // Distinct strides whose span has no gap: sorted by stride, each is the product of the sizes
-  // before it.
+  // Distinct strides have no gaps if, sorted, each is the product of the sizes before it.
   std::vector<size_t> order(shape.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(),
@@ -177,7 +176,7 @@ struct Half {
   uint16_t bits;
 };
 
-// A model's bytes may have any value, but a C++ bool must be 0 or 1.
+// A byte of a boolean tensor. A model's bytes may have any value, but a C++ bool must be 0 or 1.
 struct Boolean {
   uint8_t byte;
 };
@@ -226,7 +225,7 @@ To convert_one(From value) {
   } else if constexpr (std::is_same_v<To, Boolean>) {
     return Boolean{static_cast<uint8_t>(value != From{0})};
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    // Out-of-range conversions are undefined in C++: saturates, and turns NaN into 0.
+    // Saturates, and turns NaN into 0, because out-of-range conversions are undefined in C++.
     if (std::isnan(value)) return To{0};
     if (value <= static_cast<From>(std::numeric_limits<To>::min()))
       return std::numeric_limits<To>::min();
@@ -238,7 +237,7 @@ To convert_one(From value) {
   }
 }
 
-// Adjacent elements have a separate loop, which compilers vectorise.
+// Converts a run of elements. Adjacent elements have a separate loop, which compilers vectorise.
 template <typename From, typename To>
 void convert_run(const From* __restrict from, int64_t from_stride, To* __restrict to,
                  int64_t to_stride, int64_t n) {
@@ -249,7 +248,7 @@ void convert_run(const From* __restrict from, int64_t from_stride, To* __restric
   for (int64_t i = 0; i < n; ++i) to[i * to_stride] = convert_one<To>(from[i * from_stride]);
 }
 
-// Merges adjacent dimensions with one common stride on both sides.
+// Merges adjacent dimensions that have one common stride on both sides.
 void merge_runs(Shape& shape, Shape& from_strides, Shape& to_strides) {
   for (size_t d = shape.size(); d-- > 1;) {
     const bool one_run = from_strides[d - 1] == from_strides[d] * shape[d] &&

@@ -14,14 +14,14 @@ namespace clinfer {
 
 enum class ElementType : uint8_t { f32, f16, f64, i8, u8, i16, u16, i32, u32, i64, u64, boolean };
 
-size_t size_of(ElementType type);            // bytes of one element
+size_t size_of(ElementType type);            // in bytes
 std::string_view name_of(ElementType type);  // "f32", ... as in IR's element_type
 bool is_float(ElementType type);
 
 // Dimensions in the IR's order ([N, C, H, W] for images). A scalar is the empty shape.
 using Shape = std::vector<int64_t>;
 
-int64_t count(const Shape& shape);            // number of elements; 1 for a scalar
+int64_t count(const Shape& shape);            // 1 for a scalar
 std::string to_string(const Shape& shape);    // "[1,3,300,300]"
 Shape row_major_strides(const Shape& shape);  // in elements, innermost dimension last
 // Strides of a dense tensor whose channel dimension (1) is innermost in memory: [N,W,C], [N,H,W,C],
@@ -41,14 +41,17 @@ struct TensorDesc {
   static TensorDesc channels_last(ElementType type, Shape shape);
 
   int64_t elements() const { return count(shape); }
-  int64_t span() const;  // elements from the first to the last one inclusive; 0 when empty
-  // The first byte and one past the last, from the start of the buffer. Not for empty tensors.
+  int64_t span() const;  // elements from the first to the last one; 0 if empty
+  // Returns the offsets of the first byte and of the one after the last, from the start of the
+  // buffer. Not for empty tensors.
   std::pair<int64_t, int64_t> byte_range() const;
-  // Dense, innermost dimension last; strides of dimensions of size 1 do not matter.
+  // Returns whether the tensor is dense with the innermost dimension last; strides of dimensions of
+  // size 1 are ignored.
   bool is_row_major() const;
-  // Dense, with channels_last_strides(); strides of dimensions of size 1 do not matter.
+  // Returns whether the tensor is dense with channels_last_strides(); strides of dimensions of size
+  // 1 are ignored.
   bool is_channels_last() const;
-  // Some permutation of the dimensions is dense: no gaps, no overlap.
+  // Returns whether some permutation of the dimensions is dense, without gaps and overlaps.
   bool is_dense() const;
   friend bool operator==(const TensorDesc&, const TensorDesc&) = default;
 };
@@ -69,12 +72,12 @@ class Tensor {
   const Shape& shape() const { return shape_; }
   int64_t elements() const { return count(shape_); }
   size_t bytes() const { return static_cast<size_t>(elements()) * size_of(type_); }
-  bool empty() const { return data_ == nullptr; }  // no tensor at all
+  bool empty() const { return data_ == nullptr; }  // true if there is no tensor
 
   const void* raw() const { return data_; }
-  // The memory must be from allocate() and shared with no other holder.
+  // The memory must come from allocate(), and no other holder may share it.
   void* raw_mutable() { return const_cast<void*>(data_); }
-  // The elements as T. Throws Error{unsupported} if the elements are smaller than T, so that an
+  // Returns the elements as T. Throws Error{unsupported} if they are smaller than T, so that an
   // operation that does not check its types cannot access memory beyond them.
   template <typename T>
   const T* data() const {
@@ -87,9 +90,9 @@ class Tensor {
     return static_cast<T*>(raw_mutable());
   }
 
-  std::vector<float> to_floats() const;  // any element type
-  std::vector<int64_t> to_ints() const;  // any element type; floats are truncated
-  // Converts as the Convert operation does: floats to integers are truncated.
+  std::vector<float> to_floats() const;  // for any element type
+  std::vector<int64_t> to_ints() const;  // for any element type; truncates floats
+  // Converts as the Convert operation does: truncates floats to integers.
   Tensor convert(ElementType type) const;
   Tensor reshaped(Shape shape) const;  // shares the memory
 
@@ -102,13 +105,13 @@ class Tensor {
   std::shared_ptr<const void> owner_;
 };
 
-// IEEE 754 binary16, with subnormals, infinities and NaN.
+// Conversions of IEEE 754 binary16, with subnormals, infinities and NaN.
 uint16_t float_to_half(float value);  // round to nearest even
-// Inline and without branches, so that the compiler vectorises loops over it.
+// Inline and without branches, so that compilers vectorise loops over it.
 inline float half_to_float(uint16_t bits) {
   constexpr uint32_t kBias = 112u << 23;  // difference of the formats' exponent biases
   const uint32_t magnitude = (bits & 0x7fffu) << 13;
-  // A subnormal has no implicit leading one: adds it, then subtracts its value.
+  // A subnormal has no implicit leading one. Adds it, then subtracts its value.
   const float subnormal = std::bit_cast<float>(magnitude + kBias + (1u << 23)) - 0x1p-14f;
   const uint32_t is_normal = 0u - static_cast<uint32_t>(magnitude >= 0x00800000u),
                  has_end = 0u - static_cast<uint32_t>(magnitude < 0x0f800000u);
@@ -118,8 +121,8 @@ inline float half_to_float(uint16_t bits) {
                               (~has_end & (magnitude | 0x7f800000u)));
 }
 
-// Copies between row-major host elements and the strided elements of `desc` in `buffer` (its base,
-// offset not yet added), converting the element type.
+// Copy between row-major host elements and the strided elements of `desc` in `buffer` (its base,
+// without the offset), and convert the element type.
 void scatter_to(const Tensor& from, const TensorDesc& desc, void* buffer);
 Tensor gather_from(const TensorDesc& desc, const void* buffer, ElementType type);
 

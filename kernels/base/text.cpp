@@ -1,4 +1,5 @@
-// Validation follows the table of well-formed byte sequences in the Unicode standard (3.9, D92).
+// Cleans and checks text. Validation follows the table of well-formed byte sequences in the Unicode
+// standard (3.9, D92).
 #include "kernels/base/text.h"
 
 namespace clinfer {
@@ -10,8 +11,8 @@ constexpr size_t kLongestHead = 3000, kLongestTail = 1000;  // bytes
 
 bool continues(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
-// The length in bytes of the character at the start of `text`; 0 if it is invalid. `wrong` is then
-// the number of bytes that one U+FFFD replaces.
+// Returns the length in bytes of the character at the start of `text`; 0 if it is invalid. `wrong`
+// is then the number of bytes that one U+FFFD replaces.
 size_t character(std::string_view text, size_t& wrong) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned lead = byte(0);
@@ -37,9 +38,9 @@ unsigned code_point(std::string_view character) {
   return code;
 }
 
-// Returns false for what a message must not show: controls (C0, DEL, C1), separators of lines and
-// paragraphs, what changes the direction of text, and what is no text at all. Joiners inside of
-// words stay. `character` is one valid character.
+// Returns false for characters that a message must not show: controls (C0, DEL, C1), separators of
+// lines and paragraphs, changes of the text's direction, and non-characters. Joiners inside of
+// words are allowed. `character` is one valid character.
 bool is_harmless(std::string_view character) {
   const unsigned code = code_point(character);
   constexpr struct {
@@ -117,7 +118,7 @@ std::string json_quoted(std::string_view text) {
       json += kLetters[at];
     } else if (const unsigned code = code_point(one); code < 0x10000) {
       escape(code);
-    } else {  // two surrogates
+    } else {  // two surrogates are needed
       escape(0xd800 + ((code - 0x10000) >> 10));
       escape(0xdc00 + ((code - 0x10000) & 0x3ff));
     }

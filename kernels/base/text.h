@@ -6,25 +6,26 @@
 
 namespace clinfer {
 
-// True if all of `text` is UTF-8 as Unicode defines it: no surrogates, no overlong forms.
+// Returns true if all of `text` is UTF-8 as Unicode defines it: no surrogates, no overlong forms.
 bool is_utf8(std::string_view text);
 
 // Returns `text` with each invalid byte sequence replaced by U+FFFD.
 std::string valid_utf8(std::string_view text);
 
-// The longest prefix of at most `bytes` bytes that ends between two characters.
+// Returns the longest prefix of at most `bytes` bytes that ends between two characters.
 std::string_view utf8_prefix(std::string_view text, size_t bytes);
 
-// Foreign text as it may be shown to people, on a terminal, in a log or in a drawing: one line of valid UTF-8, in
-// which nothing moves the cursor, forges another line or turns the direction of what follows. Such characters
-// become '?', line ends a blank.
+// Returns foreign text in a form that may be shown to people, on a terminal, in a log or in a
+// drawing: one line of valid UTF-8, in which nothing moves the cursor, forges another line or
+// reverses the direction of what follows. Such characters become '?', line ends a blank.
 std::string safe_line(std::string_view text);
 
-// A safe_line() for Graphviz, between quotation marks.
+// Returns a safe_line() in quotation marks for Graphviz.
 std::string quoted_line(std::string_view text);
 
-// The whole text as JSON, in quotation marks. Characters that a safe_line() replaces are escaped, so that a terminal
-// shows them and a parser gives them back; bytes that are not UTF-8 become U+FFFD.
+// Returns the whole text as JSON, in quotation marks. Characters that safe_line() would replace are
+// escaped, so that they are harmless on a terminal and a parser restores them; bytes that are not
+// UTF-8 become U+FFFD.
 std::string json_quoted(std::string_view text);
 
 // Makes a complete message: a safe_line() of at most a few thousand bytes. A longer text is cut in the middle, because messages begin with the place and end

@@ -15,7 +15,7 @@
 
 namespace clinfer {
 
-// The error where the system starts no thread, with advice.
+// Returns the error for a system that starts no thread, with advice.
 inline Error no_more_threads(SourcePlace place = SourcePlace::here()) {
   return {
       ErrorCode::out_of_memory,
@@ -44,7 +44,7 @@ void on_threads(size_t threads, const Work& work) {
     others.reserve(threads);
     while (others.size() + 1 < threads) others.emplace_back(work);
   } catch (const std::exception&) {
-    // Continues with the threads that did start.
+    // Continues with the threads that were started.
   }
   work();
 }

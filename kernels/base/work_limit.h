@@ -1,5 +1,5 @@
-// Limits of the work that operations do on the host: when it has to end, and how many threads may do
-// it. Operations whose loops may run for long ask now and then.
+// Limits the work that operations do on the host: when it has to end, and how many threads may do
+// it. Operations with long loops check now and then.
 #pragma once
 
 #include <algorithm>
@@ -14,9 +14,9 @@ namespace clinfer {
 
 class WorkLimit {
  public:
-  // As long as it lives, may_go_on() on this thread calls `ask`, which throws where work is to end,
-  // and for_ranges() takes up to `threads` threads (0: one per core), on each of which may_go_on()
-  // calls `ask`, too.
+  // While it lives, may_go_on() on this thread calls `ask`, which throws to end the work.
+  // for_ranges() uses up to `threads` threads (0: one for each core), on which may_go_on() calls
+  // `ask` as well.
   explicit WorkLimit(std::function<void()> ask, unsigned threads = 1)
       : ask_(std::move(ask)),
         threads_(threads != 0 ? threads : available_processors()),
@@ -27,12 +27,12 @@ class WorkLimit {
   WorkLimit(const WorkLimit&) = delete;
   WorkLimit& operator=(const WorkLimit&) = delete;
 
-  // Returns, or throws what the innermost limit of this thread throws.
+  // Returns, or throws as the innermost limit of this thread demands.
   static void may_go_on() {
     if (current_ != nullptr) current_->ask_();
   }
 
-  // Calls f(begin, end) for ranges that together are 0 to n, in no order, on several threads where
+  // Calls f(begin, end) for ranges that together are 0 to n, in any order, on several threads if
   // the work is worth it: an item takes about `each` multiplications. Items must not depend on each
   // other. Rethrows the first exception.
   template <typename F>
@@ -51,12 +51,13 @@ class WorkLimit {
     });
   }
 
-  // The largest number of threads that for_ranges() has asked for.
+  // Returns the largest number of threads that for_ranges() has asked for.
   unsigned threads_used() const { return used_; }
 
  private:
-  static constexpr double kWorthAThread = 1e5;  // multiplications: to start one takes some 20 us
-  static constexpr int64_t kRanges = 4;         // for each thread: they take unequal time
+  // In multiplications; starting a thread takes some 20 us.
+  static constexpr double kWorthAThread = 1e5;
+  static constexpr int64_t kRanges = 4;  // of each thread, because ranges take unequal time
 
   unsigned threads_for(int64_t n, double each) {
     const double most =

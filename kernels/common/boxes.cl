@@ -5,15 +5,15 @@
 
 #define BINS (4 * LOCAL)
 
-// Local memory that one part of the work after the other uses.
+// Local memory that successive parts of the work share.
 typedef union {
-  ulong part[PART];  // SORT
-  struct {           // SELECT
+  ulong part[PART];  // used by SORT
+  struct {           // used by SELECT
     int bins[BINS];
     int sums[2 * LOCAL];
-    ulong taken[2][SHORT ? SHORT : 1];  // TAKE_SORTED: by bin, and sorted
+    ulong taken[2][SHORT ? SHORT : 1];  // used by TAKE_SORTED: by bin, and sorted
   } bounds;
-  struct {  // suppress.cl
+  struct {  // used by suppress.cl
     float4 boxes[LOCAL];
     ulong keys[LOCAL];
     float needs[LOCAL];
@@ -23,12 +23,14 @@ typedef union {
   } near;
 } FN(Space);
 
-// Local memory of a list; WORDS: number of ints for the including source.
+// The state of a list, in local memory. WORDS: number of ints for the including source.
 typedef struct {
   FN(Space) space;
   int count;
   int bin, above,
-      chosen;  // SELECT: the bin in which the bound lies; keys in better bins, and with it
+      // Results of SELECT: the bin in which the bound lies, the number of keys in better bins, and
+      // the number including that bin.
+      chosen;
   int words[WORDS];
 } FN(List);
 
@@ -41,13 +43,13 @@ float FN(score)(ulong key) {
   return as_float(bits ^ (bits >> 31 ? 0x80000000u : 0xffffffffu));
 }
 int FN(index)(ulong key) { return (int)~(uint)key; }
-// Keys that order two integers, smaller ones first.
+// Returns a key that orders two integers, smaller ones first.
 ulong FN(rank)(int first, int second) { return (ulong) ~(uint)first << 32 | ~(uint)second; }
 
-// The number of keys for which memory is needed to sort `count`: a power of two.
+// Returns for how many keys memory is needed to sort `count` keys: a power of two.
 int FN(room)(int count) { return count < 2 ? 2 : 1 << (32 - clz(count - 1)); }
 
-// One step of a bitonic sort, on `length` keys from number `first` of the list on.
+// Does one step of a bitonic sort, on `length` keys from number `first` of the list on.
 #define EXCHANGE(keys, length, first, size, stride)                  \
   for (int p = (int)get_local_id(0); p < (length) / 2; p += LOCAL) { \
     const int i = 2 * p - (p & ((stride)-1)), j = i + (stride);      \
@@ -57,10 +59,10 @@ int FN(room)(int count) { return count < 2 ? 2 : 1 << (32 - clz(count - 1)); }
     (keys)[j] = swap ? a : b;                                        \
   }
 
-// Sorts a list of `count` keys, after which there must be room (see above). Its loops run at least
-// once, because PoCL duplicates all code after a loop with barriers that might not run. First sorts
-// parts; then compares keys that are closer than the length of a part within parts, in local
-// memory.
+// Sorts a list of `count` keys, with FN(room)(count) keys of memory. Sorts parts first; then
+// compares keys that are closer than the length of a part within parts, in local memory. Its loops
+// run at least once, because PoCL duplicates all code after a loop with barriers that might not
+// run.
 #define SORT(keys, count)                                                                    \
   {                                                                                          \
     const int item = (int)get_local_id(0), room = FN(room)(count), length = min(room, PART); \
@@ -112,11 +114,12 @@ int FN(room)(int count) { return count < 2 ? 2 : 1 << (32 - clz(count - 1)); }
     }                                                          \
   }
 
-// Raises `bound`, which no key is below, until at most `limit` keys are not below it, but at least
-// `enough` (or all). EACH_KEY(action) applies a statement to each key of the work-item. The keys are
-// counted by bins of their range, best first; the bin in which the bound lies becomes the next
-// range. Scores above 1 are rare: bins divide the range up to 1, and the first one has all above.
-// TAKE(EACH_KEY) follows for each range, when a bin has become the number of better keys.
+// Raises `bound`, which is at most the smallest key, until at most `limit` keys are not below it,
+// but at least `enough` of them (or all). EACH_KEY(action) applies a statement to each key of the
+// work-item. The keys are counted by bins of their range, best first; the bin in which the bound
+// lies becomes the next range. Scores above 1 are rare: bins divide the range up to 1, and the
+// first bin takes all above. TAKE(EACH_KEY) follows for each range, when each bin has become the
+// number of better keys.
 #define BIN(key) (BINS - 1 - (int)min(((key)-bound) >> shift, BINS - 1ul))
 #define SELECT(EACH_KEY, enough, limit, bound, TAKE)                                 \
   {                                                                                  \
@@ -156,8 +159,8 @@ int FN(room)(int count) { return count < 2 ? 2 : 1 << (32 - clz(count - 1)); }
   }
 
 #define TAKE_NOTHING(EACH_KEY)
-// Sorts them into local memory, taken[1]: list->chosen keys, of which SHORT is the limit. Moves keys
-// to their bins, where only those of the same bin have to be compared.
+// Sorts the list->chosen best keys into local memory, taken[1]; SHORT is their limit. Moves keys to
+// their bins first, so that only keys of the same bin have to be compared.
 #define TAKE_SORTED(EACH_KEY)                                                         \
   __local ulong(*const taken)[SHORT] = list->space.bounds.taken;                      \
   const bool is_last = chosen <= SHORT;                                               \
@@ -175,8 +178,9 @@ int FN(room)(int count) { return count < 2 ? 2 : 1 << (32 - clz(count - 1)); }
   }                                                                                   \
   barrier(CLK_LOCAL_MEM_FENCE)
 
-// The sum of this of two boxes is the least area that they share if one suppresses the other, because
-// their common part exceeds `overlap` of the union; a little less, because of roundings.
+// Returns a term for one box. The sum of the terms of two boxes is the least area that they share
+// if one suppresses the other, because their common part exceeds `overlap` of the union; it is
+// reduced a little for rounding.
 float FN(need)(float area, float overlap) {
   const bool usual = overlap > 0 && area > 1e-30f && area < 1e30f;
   return usual ? area * (overlap / (1 + overlap) * 0.99999f) : -INFINITY;
@@ -184,12 +188,12 @@ float FN(need)(float area, float overlap) {
 
 float4 FN(corners)(float2 low, float2 high) { return (float4)(low.x, low.y, high.x, high.y); }
 
-// a / b rounded to nearest, which OpenCL does not guarantee.
+// Returns a / b rounded to nearest, which OpenCL does not guarantee.
 float FN(quotient)(float a, float b) {
   const float q = a / b, rest = fused(-q, b, a), better = fused(rest, 1.0f / b, q);
   return isfinite(better) ? better : q;
 }
-// Give the same results for a NaN as std::min, std::max and std::clamp.
+// Give the same results for NaN as std::min, std::max and std::clamp.
 #define MIN(a, b) ((b) < (a) ? (b) : (a))
 #define MAX(a, b) ((a) < (b) ? (b) : (a))
 #define CLAMP(v, low, high) ((v) < (low) ? (low) : (high) < (v) ? (high) : (v))

@@ -1,5 +1,6 @@
-// Stores the first `left` elements of a vector of V floats. Intel's compiler keeps an array in memory
-// that is indexed by a variable, and does not unroll a loop to a variable.
+// Stores the first `left` elements of a vector of V floats, without an index: Intel's compiler
+// keeps an array that is indexed by a variable in memory, and does not unroll a loop with a
+// variable limit.
 #if defined(ON_CPU) || defined(__NV_CL_C_VERSION)
 #define EACH_FIRST(i, V, left) for (int i = 0; i < (left); ++i)
 #else

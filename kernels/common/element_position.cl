@@ -1,5 +1,6 @@
-// The position n, c, z, y, x of the element of an output with CHANNELS channels that this work-item
-// computes. CHANNELS_INNER: neighbouring work-items compute neighbouring channels, else pixels.
+// Computes the position n, c, z, y, x of this work-item's element in an output with CHANNELS
+// channels. With CHANNELS_INNER neighbouring work-items compute neighbouring channels, else
+// neighbouring pixels.
 int rest = get_global_id(0);
 if (rest >= a.elements) return;
 #if CHANNELS_INNER

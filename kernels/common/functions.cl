@@ -1,28 +1,29 @@
-// The larger (smaller) of x and a limit; x where that is no number, which fmax() and fmin() would
-// drop. For float and floatN, with limits of the same type or float.
+// Return the larger (smaller) of x and a limit. They keep NaN, which fmax() and fmin() would drop.
+// For float and floatN, with limits of the same type or float.
 #define at_least(x, low) ((x) < (low) ? (low) : (x))
 #define at_most(x, high) ((x) > (high) ? (high) : (x))
-// The larger (smaller) of two numbers of one type; the one that is no number.
+// Return the larger (smaller) of two numbers of one type; NaN if one of them is NaN.
 #define larger(x, y) (((x) < (y)) | ((y) != (y)) ? (y) : (x))
 #define smaller(x, y) (((x) > (y)) | ((y) != (y)) ? (y) : (x))
 
-// The nearest integer, the even one of two, of |x| < 2^22.
-// PoCL's rint() is a dozen instructions, NVIDIA's GPUs have an eighth of the units for it.
+// Rounds |x| < 2^22 to the nearest integer, ties to even. PoCL's rint() is a dozen instructions,
+// and NVIDIA's GPUs have few units for it.
 #if defined(ON_CPU) || defined(__NV_CL_C_VERSION)
 #define round_even(x) (((x) + 12582912.0f) - 12582912.0f)
 #else
 #define round_even(x) rint(x)
 #endif
 
-// exp(x) for gates (sigmoid, swish), saturated for |x| > 87 (never infinite or 0), exp(x) - 1 for
-// x <= 0, tanh(x) and erf(x), and x / y for 1 <= y < 2^126. Within 2 units in the last place on CPUs,
-// where native_exp() may be off by 1e-4 (Intel's); on GPUs as accurate as their instructions.
+// For gates (sigmoid, swish): exp(x), saturated for |x| > 87 (never infinite or 0), exp(x) - 1 for
+// x <= 0, tanh(x), erf(x), and x / y for 1 <= y < 2^126. On CPUs they are exact to 2 units in the
+// last place, where native_exp() may be off by 1e-4 (Intel's); on GPUs they are as accurate as
+// their instructions.
 #ifdef ON_CPU
-#ifdef GATES  // only for kernels that use them: a compiler reads them for 12 ms
-// exp(x) = 2^n * exp(r), n = round(x / ln 2), |r| <= ln 2 / 2, with ln 2 in two parts. exp(r) - 1
-// is a polynomial of degree 7 by Cephes (expf). PoCL's own exp handles every special case and takes
-// about twice as long. erf(x) / x is a quotient of polynomials of x * x, fitted to 6e-8 of its size
-// (erf(3.92) rounds to 1); PoCL's own erf and tanh are loops over the elements.
+#ifdef GATES  // Left out of other kernels, because a compiler needs 12 ms to read them.
+// Uses exp(x) = 2^n * exp(r), n = round(x / ln 2), |r| <= ln 2 / 2, with ln 2 in two parts. exp(r)
+// - 1 is a polynomial of degree 7 from Cephes (expf). PoCL's own exp handles every special case and
+// takes about twice as long. erf(x) / x is a quotient of polynomials of x * x with a relative error
+// of 6e-8 (erf(3.92) rounds to 1); PoCL's own erf and tanh are loops over the elements.
 #define DEFINE_GATE_EXP(F, I)                                           \
   inline F __attribute__((overloadable)) split_exp(F x, F* power) {     \
     x = at_most(at_least(x, (F)-87.0f), (F)87.0f);                      \

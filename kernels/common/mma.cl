@@ -1,7 +1,7 @@
-// The matrix instruction of a warp of 32 work-items, of 16 rows and 8 columns with 32 bytes each: halves
-// with sums in floats, or bytes with integer sums. Defines:
+// Wraps the matrix instruction of a warp of 32 work-items. It multiplies 16 rows by 8 columns of 32
+// bytes each: halves with float sums, or bytes with integer sums. Defines:
 //   BYTES    the data are bytes; else halves
-//   SHIFTED  of bytes: the kernel adds the channel's shift times the sum of the bytes to each sum
+//   SHIFTED  for bytes: the kernel adds the channel's shift times the sum of the bytes to each sum
 //   MMA_PTX  inline PTX; else local memory (`scratch`, 6 words a work-item) is used to emulate it
 #if BYTES
 #define D uchar
@@ -15,9 +15,9 @@
 #define PER_WORD 2
 #endif
 
-// sum += a * b. The sums of a lane are rows (pixels) lane / 4 and lane / 4 + 8, columns (channels)
-// lane % 4 * 2 and the next. a: word lane % 4 of both rows, then the words four further on; b: the
-// same words of column lane / 4.
+// Computes sum += a * b. The sums of a lane are in rows (pixels) lane / 4 and lane / 4 + 8, columns
+// (channels) lane % 4 * 2 and the next one. a: word lane % 4 of both rows, then the words four
+// further on; b: the same words of column lane / 4.
 #if MMA_PTX
 #define UNROLL _Pragma("unroll")
 #define SCRATCH_PARAM
@@ -66,7 +66,7 @@ inline void FN(mma)(SUM* sum, uint a0, uint a1, uint a2, uint a3, uint b0, uint 
 
 #if SHIFTED
 #define SHIFTS IN(int, shifts),
-// Four bytes of 1, or zeros from byte `left` on: factors that sum up bytes.
+// Returns four bytes of 1, with zeros from byte `left` on: factors that sum up bytes.
 inline uint FN(ones)(int left) {
   return left >= 4 ? 0x01010101 : left <= 0 ? 0 : 0x01010101 >> (8 * (4 - left));
 }

@@ -5,7 +5,7 @@
 //                              vectors, 4 * VECTOR channels apart
 //   SUM_OF(i, k, j)            the sum of pixel i, vector k, element j
 //   WHOLE_BLOCKS               all channels of all blocks exist
-//   GAPS                       pixels past the ends of lines and images are none
+//   GAPS                       pixel numbers past the ends of lines and images stand for no pixels
 //   IN_LINE                    the pixels are those of line y of image n
 #if WHOLE_BLOCKS
 #define LEFT_OF(in_group) VECTOR
@@ -46,8 +46,8 @@ UNROLL for (int i = 0; i < ROWS_OF_ITEM; ++i) {
 #if GAPS
     if ((x >= a.iw) | (y >= a.ih)) continue;
 #endif
-    // All operands of the tail are read before the first vector is stored: the compiler does not move
-    // reads across stores, and would wait for each.
+    // Reads all operands of the tail before the first vector is stored, because the compiler does
+    // not move reads across stores and would wait for each one.
     FV values[VECTORS];
     UNROLL for (int k = 0; k < VECTORS; ++k) {
       const int in_group = first_channel + k * (4 * VECTOR), left = LEFT_OF(in_group);

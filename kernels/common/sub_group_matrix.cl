@@ -1,9 +1,9 @@
-// The matrix instruction (dpas) of the sub-groups of Intel's GPUs: MULTIPLY(rows, columns, sums) adds
-// the products of up to eight rows of 32 bytes by as many columns as there are lanes. A lane has its
-// column as eight words, its sums, and of each row a word, if there are eight lanes (DG2, Meteor
-// Lake, Arrow Lake), or half of one, if there are sixteen (Ponte Vecchio and from Lunar Lake on).
-// With eight lanes the rows are weights and the columns are pixels, with sixteen it is the other way
-// around. Defines of a kernel that includes it:
+// Wraps the matrix instruction (dpas) of the sub-groups of Intel's GPUs. MULTIPLY(rows, columns,
+// sums) adds the products of up to eight rows of 32 bytes by as many columns as there are lanes. A
+// lane has its column as eight words, its sums, and of each row a word, if there are eight lanes
+// (DG2, Meteor Lake, Arrow Lake), or half of one, if there are sixteen (Ponte Vecchio and from
+// Lunar Lake on). With eight lanes the rows are weights and the columns are pixels, with sixteen it
+// is the other way around. Defines of a kernel that includes it:
 //   MATRIX_LANES, MATRIX_ROWS  1, 2, 4 or 8 rows; 8 with eight lanes
 //   SUM, BYTES                 int for bytes, of which pixels have unsigned ones, else float for f16
 //   STAND_IN                   by shuffles, for tests on any device with sub-groups
@@ -61,7 +61,7 @@ inline SUMS_T FN(multiply)(ROWS_T rows, COLUMNS_T columns, SUMS_T sums) {
 }
 #define MULTIPLY(rows, columns, sums) FN(multiply)(rows, columns, sums)
 #else
-#ifndef cl_intel_subgroup_matrix_multiply_accumulate  // an older compiler does not declare it
+#ifndef cl_intel_subgroup_matrix_multiply_accumulate  // An older compiler does not declare it.
 __attribute__((overloadable)) SUMS_T MAD(ROWS_T, COLUMNS_T, SUMS_T);
 #endif
 #define MULTIPLY(rows, columns, sums) MAD(rows, columns, sums)

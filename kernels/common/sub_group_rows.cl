@@ -1,6 +1,7 @@
-// Products by the matrix instruction of sub-groups of sixteen lanes: one multiplies the blocks x0,
-// x1, ... of up to eight pixels, its rows, by the weights of a vector of channels. Included by a
-// kernel by sub-groups, which says what it defines (MATRIX, STAND_IN, LANES, TILE_P, VECTORS, BYTES).
+// Multiplies by the matrix instruction of sub-groups of sixteen lanes. One instruction multiplies
+// the blocks x0, x1, ... of up to eight pixels (its rows) by the weights of a vector of channels.
+// Included by kernels by sub-groups, which define MATRIX, STAND_IN, LANES, TILE_P, VECTORS and
+// BYTES.
 
 #if TILE_P < 8
 #define MATRIX_ROWS TILE_P
@@ -8,7 +9,7 @@
 #define MATRIX_ROWS 8
 #endif
 #if TILE_P == 16
-#define PRODUCTS 2  // instructions for a vector of channels
+#define PRODUCTS 2  // instructions needed for a vector of channels
 #else
 #define PRODUCTS 1
 #endif
@@ -18,7 +19,7 @@
 #include "kernels/common/sub_group_matrix.cl"
 
 #if BLOCKS_2D
-// Pixels as rows: so many bytes of so many rows, whose starts are `pitch` bytes apart.
+// Describes pixels as rows: `rows` rows of `bytes` bytes, whose starts are `pitch` bytes apart.
 typedef struct {
   __global const void* base;
   int bytes, rows, pitch;
@@ -29,10 +30,11 @@ typedef struct {
 // An older compiler does not declare it.
 ushort16 intel_subgroup_block_read_u16_m8k16v2(__global void*, int, int, int, int2);
 #endif
-// Two blocks of each of eight rows, from element i of row `top` on; zeros outside the surface.
+// Reads two blocks of each of eight rows, from element i of row `top` on; zeros outside the
+// surface.
 inline ushort16 FN(read_rows)(const FN(Surface) s, int i, int top) {
 #if STAND_IN
-  // Where the instruction would not take the surface, the sums become wrong.
+  // Makes wrong sums, which tests see, if the instruction would not accept the surface.
   const bool valid = (ulong)s.base % 64 == 0 && s.bytes >= 64 && s.bytes % 4 == 0 &&
                      s.pitch >= s.bytes && s.pitch % 16 == 0 && i % 2 == 0;
   ushort values[16];
@@ -56,7 +58,7 @@ inline ushort16 FN(read_rows)(const FN(Surface) s, int i, int top) {
 }
 #endif
 
-// The blocks of the pixels of instruction number g.
+// Defines the blocks of pixels for instruction number g.
 #if BLOCKS_2D
 #define BLOCKS_OF_0 x0
 #define BLOCKS_OF_1 x1
@@ -74,7 +76,7 @@ inline ushort16 FN(read_rows)(const FN(Surface) s, int i, int top) {
 #define as_short1 as_short
 #define as_ushort1 as_ushort
 
-// A step: one block of each pixel, LOAD(p), by the weights of each vector.
+// Does a step: multiplies one block of each pixel, LOAD(p), by the weights of each vector.
 #define MULTIPLY_BLOCKS(k, g) \
   products[g][k] = MULTIPLY(AS_ROWS(BLOCKS_OF_##g), columns, products[g][k]);
 #define MULTIPLY_VECTOR(k)                                              \
@@ -91,7 +93,7 @@ inline ushort16 FN(read_rows)(const FN(Surface) s, int i, int top) {
 #define WEIGHTS(n) ((n) * (8 * BLOCK / LANES))
 #define WEIGHTS_OF_LANE 0
 
-// The sums, which become one for each pixel and vector in the end.
+// Defines the sums, which in the end become one for each pixel and vector.
 #define BEGIN_(k, g) products[g][k] = START(k);
 #define BEGIN(k) REPEAT_WITH(PRODUCTS, k, BEGIN_)
 #define BEGIN_PRODUCTS                \

@@ -1,6 +1,6 @@
-// RUN(n, LOAD, LOAD_END) adds the products of a run of n elements, or of this slice of it, and their
-// weights, from w on. The last slice has the elements that do not fill a block. A kernel by
-// sub-groups defines STRIDE, the elements of a step, WEIGHTS(n), how far apart their weights are, and
+// RUN(n, LOAD, LOAD_END) adds the products of a run of n elements, or of this slice of it, with
+// their weights, from w on. The last slice takes the elements that do not fill a block. A kernel by
+// sub-groups defines STRIDE, the elements of a step, WEIGHTS(n), the distance of their weights, and
 // STEP_WHOLE(LOAD) and STEP(LOAD, n) for a step and for the REST elements at the end of a run.
 #if BLOCKS_2D
 #define WHOLE(n) (((n) + STRIDE - 1) / STRIDE * STRIDE)

@@ -13,7 +13,7 @@
 //   NEED(box)  see FN(need)
 // Leaves `found` keys and boxes.
 #define BIT(i) (0x80000000u >> (i))
-#define BEFORE(i) (~(0xffffffffu >> (i)))  // bits of those before bit i
+#define BEFORE(i) (~(0xffffffffu >> (i)))  // the bits before bit i
 const int slot = (int)get_local_id(0);
 __local float4* const near_boxes = list->space.near.boxes;
 __local ulong* const near_keys = list->space.near.keys;
@@ -41,8 +41,9 @@ do {
   if (exists && !undecided) atomic_or(&beaten[slot / 32], BIT(slot % 32));
   barrier(CLK_LOCAL_MEM_FENCE);
 
-  // A word has the bits of 32 boxes that may suppress a box. All words of the first 32 boxes come
-  // first, then those of the next 32, which only boxes from there on have.
+  // A word has a bit for each of 32 boxes that may suppress a box. The words about the first 32
+  // boxes come first, for all boxes, then those about the next 32, which only boxes from there on
+  // need.
   const int count_near = (clamp(listed - first, 0, LOCAL) + 31) / 32 * 32;
   int word = 0, length = count_near, at = slot;  // position in the words of 32 boxes
   for (int i = slot; length > 0; i += LOCAL) {

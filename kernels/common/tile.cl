@@ -10,7 +10,7 @@ typedef struct {
 #define FV FLOATV(VECTOR)
 #define BLOCK (VECTORS * LANES * VECTOR)
 
-// The tiles and the block of channels of this work-item. Only programs for CPUs support
+// Finds the tiles and the block of channels of this work-item. Only programs for CPUs support
 // blocks_first.
 #if ROLLED
 #define RUN_OF_TILES (int)(a.blocks_first ? get_global_id(2) : get_global_id(1))
@@ -20,8 +20,8 @@ typedef struct {
 #define BLOCK_NUMBER (int)get_group_id(2)
 #endif
 
-// Positions of the pixels of a tile: n0, y0, x0, ... in the output, at0, ... in the input.
-// `inside`: all their taps lie inside the input. Advances n, y, x to the next tile.
+// Finds the positions of a tile's pixels: n0, y0, x0, ... in the output, at0, ... in the input.
+// `inside` is true if all their taps lie inside the input. Advances n, y, x to the next tile.
 #if DEPTH
 #define PLACE_Z(p) const int z##p = z, iz##p = z * a.sd - a.pd;
 #define NEXT_Y         \

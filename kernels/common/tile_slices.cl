@@ -1,4 +1,4 @@
-// The slices share the pixels between them.
+// Divides the stores of a tile between the slices, each of which takes some of the pixels.
 #define SPILL_(p, k) STOREV(float, VECTOR, acc##p##_##k, own + (p * VECTORS + k) * VECTOR);
 #define SPILL(p) REPEAT_WITH(VECTORS, p, SPILL_)
 #define GATHER_(p, k)                                                    \

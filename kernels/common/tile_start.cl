@@ -1,5 +1,5 @@
-// Values that are equal for all tiles of a work-item, and the position of the first pixel, which
-// advances along rows, slices and images.
+// Computes values that are equal for all tiles of a work-item, and the position of the first pixel,
+// which advances along rows, slices and images.
 const int run = a.merged ? a.kw * a.in_channels : a.in_channels, runs = a.merged ? 1 : a.kw;
 const int inside_y = a.ih - (a.kh - 1) * a.dh, inside_x = a.iw - (a.kw - 1) * a.dw;
 const int pixel = min(first * TILE_P, a.pixels - 1);

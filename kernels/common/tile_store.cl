@@ -1,6 +1,6 @@
 // Stores the sums of a tile.
 #if ROLLED
-// A loop over all results: unrolled, the copies of the tail would be most of the code that a
+// Loops over all results: if unrolled, the copies of the tail would be most of the code that a
 // CPU's driver compiles.
 FV results[TILE_P * VECTORS];
 #define KEEP_(p, k) results[p * VECTORS + k] = RESULT(acc##p##_##k);
@@ -23,7 +23,7 @@ int offsets[TILE_P], ns[TILE_P], ys[TILE_P], xs[TILE_P];
 #endif
 REPEAT(TILE_P, KEEP)
 const int stored = min(left, TILE_P);
-// Pixels are the inner loop: the tail's values per channel are then read once for all pixels.
+// Makes pixels the inner loop, so that the tail's values per channel are read once for all pixels.
 #pragma unroll 1
 for (int k = 0; k < VECTORS; ++k) {
   const int channels_left = a.out_channels - lane_c - k * LANES * VECTOR;

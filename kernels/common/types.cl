@@ -6,7 +6,7 @@
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
 #endif
 
-// Where fma() is a function of many instructions, kernels round twice, except by fused().
+// Where fma() is a function of many instructions, kernels round twice, except in fused().
 #ifdef NO_FMA
 static inline float fused(float a, float b, float c) { return fma(a, b, c); }
 #define fma(a, b, c) ((a) * (b) + (c))
@@ -16,8 +16,8 @@ static inline float fused(float a, float b, float c) { return fma(a, b, c); }
 
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
-// A function of this instantiation: FN(load) -> load_<KERNEL_NAME>, so that several instantiations
-// can be in one program.
+// Names a function of this instantiation: FN(load) -> load_<KERNEL_NAME>, so that several
+// instantiations can be in one program.
 #define FN(name) CAT(CAT(name, _), KERNEL_NAME)
 
 // A kernel is written as WORK_GROUP(x, y, z), then on a line of its own KERNEL(parameters) { body
@@ -37,8 +37,8 @@ static inline float fused(float a, float b, float c) { return fma(a, b, c); }
 #define IN(type, name) __global const type *RESTRICT name##_base, const int name##_offset
 #define OUT(type, name) __global type *RESTRICT name##_base, const int name##_offset
 #define AT(name) (name##_base + name##_offset)
-// n / a.size of the kernel's arguments `a`, which hold size_scale and size_shift (quotient_by() in
-// shape_util.h).
+// Returns n / a.size for kernel arguments `a` that contain size_scale and size_shift (quotient_by()
+// in shape_util.h).
 #define QUOTIENT(n, size) (int)((ulong)(uint)(n)*a.size##_scale >> a.size##_shift)
 
 #define float1 float
@@ -47,8 +47,8 @@ static inline float fused(float a, float b, float c) { return fma(a, b, c); }
 #define INTV(V) CAT(int, V)
 #define convert_float1(x) convert_float(x)
 
-// Vectors at any element alignment. PoCL's own functions move two floats at a time, and bytes one
-// by one.
+// Load and store vectors at any element alignment. PoCL's own functions move two floats at a time,
+// and bytes one by one.
 #ifdef POCL_DEVICE_ADDRESS_BITS
 #define DEFINE_MOVES_IN(SPACE, T, V)                                              \
   static inline T##V __attribute__((overloadable)) load##V(SPACE const T* p) {    \
@@ -83,9 +83,9 @@ DEFINE_MOVES(uchar, 16)
 #define store16(v, p) vstore16(v, 0, p)
 #endif
 
-// Loads and stores of V elements of type float or half as floats, at any element alignment. One
-// macro per width: some compilers define vload and vstore as macros, so that names cannot be pasted
-// together.
+// Load and store V elements of type float or half as floats, at any element alignment. There is one
+// macro for each width, because some compilers define vload and vstore as macros, so that names
+// cannot be pasted together.
 #define LOAD_float_1(p) (*(p))
 #define STORE_float_1(v, p) (*(p) = (v))
 #define LOAD_float_2(p) load2(p)
@@ -102,7 +102,7 @@ DEFINE_MOVES(uchar, 16)
 #define STORE_half_2(v, p) vstore_half2_rte(v, 0, p)
 #define LOAD_half_4(p) vload_half4(0, p)
 #define STORE_half_4(v, p) vstore_half4_rte(v, 0, p)
-// Quantised values; the value to store is already an integer from 0 to 255.
+// Load and store quantised values; a value to store is already an integer from 0 to 255.
 #define LOAD_uchar_1(p) convert_float(*(p))
 #define STORE_uchar_1(v, p) (*(p) = convert_uchar(v))
 #define LOAD_uchar_2(p) convert_float2(load2(p))
@@ -113,7 +113,7 @@ DEFINE_MOVES(uchar, 16)
 #define STORE_uchar_8(v, p) store8(convert_uchar8(v), p)
 #define LOAD_uchar_16(p) convert_float16(load16(p))
 #define STORE_uchar_16(v, p) store16(convert_uchar16(v), p)
-// PoCL's wide half loads and stores fault at addresses that are aligned to one element only.
+// PoCL's wide half loads and stores fault at addresses that are only aligned to one element.
 #ifdef POCL_DEVICE_ADDRESS_BITS
 void store_half8(float8 v, __global half* p) {
   vstore_half4_rte(v.lo, 0, p);
@@ -139,8 +139,8 @@ void store_half16(float16 v, __global half* p) {
 #define LOADV_PRIVATE(V, p) LOADV(float, V, p)
 #define STOREV_PRIVATE(V, v, p) STOREV(float, V, v, p)
 
-// Loads and stores of vectors aligned to their own size. Some compilers split loads of halves at
-// any alignment into single elements; these are one instruction.
+// Load and store vectors aligned to their own size, in one instruction. Some compilers split loads
+// of halves at any alignment into single elements.
 #define LOAD_ALIGNED_float_1(p) (*(p))
 #define LOAD_ALIGNED_float_2(p) (*(__global const float2*)(p))
 #define LOAD_ALIGNED_float_4(p) (*(__global const float4*)(p))
@@ -169,8 +169,9 @@ inline float16 load_aligned_half16(__global const half* p) {
 #define LOAD_ALIGNED_uchar_1(p) LOAD_uchar_1(p)
 #define LOAD_ALIGNED_uchar_2(p) convert_float2(*(__global const uchar2*)(p))
 #ifdef __NV_CL_C_VERSION
-// NVIDIA's GPUs convert integers at an eighth of the rate at which they permute bytes or add floats:
-// the float 2^23 + byte has the bits of 2^23 with the byte as the lowest one.
+// Converts bytes by permuting bytes and adding floats, which NVIDIA's GPUs do at eight times the
+// rate of converting integers: the float 2^23 + byte has the bits of 2^23 with the byte as the
+// lowest one.
 #define TWO_TO_23 8388608.0f
 inline float4 floats_of_bytes(uint bytes) {
   uint4 bits;
@@ -253,8 +254,8 @@ inline void store_aligned_half16(float16 v, __global half* p) {
   store_aligned_half8(v.lo, p);
   store_aligned_half8(v.hi, p + 8);
 }
-// Stores of values from 0 to 255 that are not rounded yet as bytes (see add_stored_tail()): of the bits
-// of 1.5 * 2^23 + v the last eight are the nearest integer, of two the even one.
+// Store values from 0 to 255 that are not rounded yet as bytes (see add_stored_tail()): the last
+// eight bits of 1.5 * 2^23 + v are the nearest integer, ties to even.
 #define LEVELS(v, uints, uchars) uchars(uints((v) + 12582912.0f) & 255)
 #define STORE_level_1(v, p) (*(p) = LEVELS(v, as_uint, convert_uchar))
 #define STORE_level_2(v, p) store2(LEVELS(v, as_uint2, convert_uchar2), p)

@@ -1,4 +1,5 @@
-// Sums, maxima and element numbers of vectors of V floats: TOTAL(V, v), GREATEST(V, v), COUNTED(V).
+// Reductions of vectors of V floats, and their element numbers: TOTAL(V, v), GREATEST(V, v),
+// COUNTED(V).
 #define TOTAL_1(v) (v)
 #define GREATEST_1(v) (v)
 #define COUNTED_1 0

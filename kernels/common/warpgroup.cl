@@ -1,7 +1,7 @@
-// Parts of the convolutions by warpgroup matrix instructions: tiles in local memory, copies of pixels, and
-// the sums of a work-item. Defines are those of convolution_wgmma.cl.
+// Code shared by convolutions by warpgroup matrix instructions: tiles in local memory, copies of
+// pixels, and the sums of a work-item. Defines are those of convolution_wgmma.cl.
 #define FV FLOATV(VECTOR)
-#define ITEMS (128 * WARPGROUPS)  // of a slice
+#define ITEMS (128 * WARPGROUPS)  // work-items of a slice
 #define PIXELS (64 * WARPGROUPS)  // pixels of a tile
 #define VECTORS (COLUMNS / (4 * VECTOR))
 #if CHUNKS == 4
@@ -13,15 +13,15 @@
 #if BYTES
 #define SUM int
 #define START_SUMS IN(int, start_sums),
-#define ELEMENTS 16  // of a chunk
+#define ELEMENTS 16  // elements of a chunk
 #else
 #define SUM float
 #define START_SUMS
 #define ELEMENTS 8
 #endif
 
-// Barrier of the work-items of a slice. Without PTX it is one of the work-group, whose slices have as many
-// steps.
+// A barrier of the work-items of a slice. Without PTX it is a barrier of the whole work-group,
+// whose slices have the same number of steps.
 #if WGMMA_PTX && SLICES > 1
 #define SLICE_BARRIER asm volatile("bar.sync %0, %1;" ::"r"(1 + slice), "r"(ITEMS) : "memory")
 #else
@@ -32,8 +32,7 @@
 #define UNROLL _Pragma("unroll")
 #define TEXT_(x) #x
 #define TEXT(x) TEXT_(x)
-// Copies 16 bytes, or zeros, from global to local memory; they stay in the first-level cache for other
-// taps.
+// Copies 16 bytes, or zeros, from global to local memory. They stay in the L1 cache for other taps.
 inline void FN(copy_pixels)(__local uint4* to, __global const uint4* from, bool inside) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"((uint)(size_t)to), "l"(from),
                "r"(inside ? 16 : 0)
@@ -43,7 +42,8 @@ inline void FN(copy_pixels)(__local uint4* to, __global const uint4* from, bool 
 #define WAIT_(n) asm volatile("cp.async.wait_group " #n ";" ::: "memory")
 #define WAIT(n) WAIT_(n)
 #define PUBLISH asm volatile("fence.proxy.async.shared::cta;" ::: "memory")
-// Rows of 64 or 128 bytes, swizzled; the next 8 rows follow on 8 rows.
+// Describes a tile of rows of 64 or 128 bytes, swizzled, in groups of 8 rows that follow each
+// other.
 inline ulong FN(descriptor)(__local const uint4* tile) {
   return (ulong)(((uint)(size_t)tile >> 4) & 0x3fff) | (ulong)1 << 16 | (ulong)(8 * CHUNKS) << 32 |
          (ulong)(CHUNKS == 4 ? 2 : 1) << 62;
@@ -56,7 +56,7 @@ inline void FN(copy_pixels)(__local uint4* to, __global const uint4* from, bool 
 #define COMMIT_COPIES
 #define WAIT(n)
 #define PUBLISH
-// The products of two rows' elements i of a chunk.
+// Returns the product of elements i of a chunk in two rows.
 #if BYTES
 inline int FN(product)(__local const uint4* a, __local const uint4* b, int i) {
   return ((__local const uchar*)a)[i] * ((__local const char*)b)[i];
@@ -68,8 +68,8 @@ inline float FN(product)(__local const uint4* a, __local const uint4* b, int i) 
 #endif
 #endif
 
-// Declares the sums of a work-item: sums[j * 4 + k] is the pixel lane / 4 + k / 2 * 8 of the warp, the
-// channel of column j * 8 + lane % 4 * 2 + k % 2.
+// Declares the sums of a work-item: sums[j * 4 + k] belongs to pixel lane / 4 + k / 2 * 8 of the
+// warp and to the channel of column j * 8 + lane % 4 * 2 + k % 2.
 #if BYTES
 #define START(i)                                                               \
   slice > 0 ? 0                                                                \
@@ -83,8 +83,8 @@ inline float FN(product)(__local const uint4* a, __local const uint4* b, int i) 
   SUM sums[COLUMNS / 2];                                         \
   UNROLL for (int i = 0; i < COLUMNS / 2; ++i) { sums[i] = START(i); }
 
-// Adds the sums of the other slices to those of the first one, in the local memory of the tiles; the other
-// slices are finished then.
+// Adds the sums of the other slices to those of the first one, in the tiles' local memory; the
+// other slices are finished then.
 #if SLICES > 1
 #define ADD_SLICES                                                 \
   barrier(CLK_LOCAL_MEM_FENCE);                                    \
@@ -105,8 +105,8 @@ inline float FN(product)(__local const uint4* a, __local const uint4* b, int i) 
 #define ADD_SLICES
 #endif
 
-// Copies the pixel at a place of the input, or what stands for it outside. The products with zero points belong to the
-// sums, those past the last tap have weights of 0.
+// Copies the pixel at a place of the input, or what stands for it outside of the input. The
+// products with zero points are part of the sums; those past the last tap have weights of 0.
 #if BYTES
 #define OUTSIDE AT(weights) + (size_t)a.blocks*(SLICES * a.steps) * (COLUMNS * CHUNKS)
 #define COPY_PIXELS(to, place, inside) \
@@ -116,7 +116,7 @@ inline float FN(product)(__local const uint4* a, __local const uint4* b, int i) 
 #endif
 
 #if !WGMMA_PTX
-// Adds the products of a step: of the rows of pixels from `first` on, and all columns.
+// Adds the products of a step: of all columns with the rows of pixels from `first` on.
 #define MULTIPLY_PLAINLY(pixels, first, columns)                                   \
   for (int i = 0; i < COLUMNS / 2; ++i) {                                          \
     const int r = (first) + warp * 16 + lane / 4 + i % 4 / 2 * 8;                  \

@@ -21,7 +21,8 @@ inline int to_int(int64_t value) {
   return static_cast<int>(value);
 }
 
-// Sets each element of an array to that of `from`, which has as many, or to a member of it.
+// Sets each element of an array to the element of `from`, which has the same length, or to a member
+// of it.
 template <size_t N, typename Range, typename Member = std::identity>
 void set_each(int (&to)[N], const Range& from, Member member = {}) {
   if (std::size(from) != N) throw std::logic_error("a kernel's argument has another length");

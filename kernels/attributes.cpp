@@ -1,4 +1,4 @@
-// Typed access to the attributes of a layer.
+// Parses the attributes of a layer.
 #include <cctype>
 #include <charconv>
 
@@ -60,7 +60,7 @@ std::vector<T> parse_list(const std::string& name, const std::string& text, Pars
 
 }  // namespace
 
-// The text of an attribute, or nullptr if it is missing and has a default.
+// Returns the text of an attribute, or nullptr if it is missing and has a default.
 const std::string* Attributes::find(const std::string& name, bool has_default) const {
   const auto found = values_.find(name);
   if (found != values_.end()) return &found->second;

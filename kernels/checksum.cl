@@ -1,7 +1,8 @@
-// Sums of the words of a memory, one by each work-item, which takes every so-many-th word: two memories that differ
-// in one word have different sums. A sum is a bijection of each of its words, and the rotation keeps two
-// changes of one bit from cancelling each other. Defines: GROUP, the size of the work-group.
-// size: words of each work-item, and how many work-items have one more.
+// Computes sums of a memory's words: work-item i of n takes every n-th word from word i on, and
+// writes one sum. Two memories that differ in one word have different sums, because a sum is a
+// bijection of each of its words; the rotation keeps two changes of one bit from cancelling each
+// other. GROUP is the size of the work-group. `size`: words of each work-item, and the number of
+// work-items that have one more.
 WORK_GROUP(GROUP, 1, 1)
 KERNEL(IN(uint, in), OUT(uint, out), const int4 size) {
   const size_t item = get_global_id(0), items = get_global_size(0);

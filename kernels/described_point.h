@@ -1,4 +1,4 @@
-// A family's tuning point as a struct whose parameters are named once.
+// A family's tuning point as a struct, whose parameters are named once.
 #pragma once
 
 #include <array>
@@ -8,8 +8,8 @@
 
 namespace clinfer {
 
-// A member that is a parameter of the points. `Point::parameters()` lists all, in the order in which they
-// are in tuning files; other members follow from them or from the layer.
+// A member of `Point` that is a tuning parameter. `Point::parameters()` lists all of them, in their
+// order in tuning files; other members follow from these or from the layer.
 template <typename Point, typename Value = int>
 struct Parameter {
   const char* name;
@@ -24,7 +24,7 @@ TuningPoint to_tuning(const Point& point) {
   return tuning;
 }
 
-// The point with these parameters. Throws std::out_of_range where one is missing.
+// Makes the point from a tuning record's parameters. Throws std::out_of_range if one is missing.
 template <typename Point>
 Point from_tuning(const TuningPoint& tuning) {
   Point point{};
@@ -32,7 +32,7 @@ Point from_tuning(const TuningPoint& tuning) {
   return point;
 }
 
-// Gives the kernel each parameter as a macro.
+// Passes each parameter to the kernel as a macro.
 template <typename Point>
 void add_defines(KernelSpec& spec, const Point& point) {
   for (const auto& [name, member] : Point::parameters())

@@ -1,4 +1,4 @@
-// Shapes and evaluation of operations that are written as steps.
+// Infers shapes of operations that are written as steps, and evaluates them.
 #include "kernels/expand.h"
 
 #include <numeric>
@@ -144,7 +144,8 @@ void compute_in_floats(Expansion& x, size_t count, bool rounded) {
   x.outputs[0] = x.convert(x.outputs[0], type);
 }
 
-constexpr int64_t kMostElements = 1 << 24;  // elements that a few numbers in a model can ask for
+// Limits elements, because a few numbers in a model can ask for any size.
+constexpr int64_t kMostElements = 1 << 24;
 
 Tensor table(const Shape& shape) {
   if (checked_count(shape) > kMostElements)

@@ -30,14 +30,14 @@ class Expansion {
 
   using Pairs = std::vector<std::pair<const char*, std::string>>;
   size_t constant(Tensor value);
-  size_t ints(const std::vector<int64_t>& values);  // a constant of i64, one dimension
-  size_t number(float value);                       // a constant of f32, no dimensions
+  size_t ints(const std::vector<int64_t>& values);  // a constant list of i64
+  size_t number(float value);                       // a constant scalar of f32
   // Adds a step and returns the number of its first output.
   size_t step(std::string type, int opset, std::vector<size_t> inputs, const Pairs& attributes = {},
               size_t output_count = 1);
   size_t step(std::string type, int opset, std::vector<size_t> inputs, Attributes attributes,
               size_t output_count);
-  // Frequent steps. They return their input if nothing is to be done.
+  // Add frequent steps. Return their input if nothing is to be done.
   size_t reshape(size_t value, const Shape& shape);
   size_t transpose(size_t value, const std::vector<int64_t>& order);
   size_t slice(size_t value, size_t axis, int64_t begin, int64_t end, int64_t step = 1);
@@ -57,21 +57,21 @@ class Expansion {
   std::vector<Step> steps_;
 };
 
-// A constant for the caller to fill in, zeros of f32. Throws Error{unsupported} if it would be out
-// of proportion to the model's own numbers (more than 2^24 elements).
+// Returns a constant of f32 zeros, which the caller fills in. Throws Error{unsupported} if it would
+// be out of proportion to the model's own numbers (more than 2^24 elements).
 Tensor table(const Shape& shape);
-// Indices for the caller to fill in, with the same limit.
+// Returns indices, which the caller fills in, with the same limit.
 std::vector<int64_t> index_list(int64_t count);
 
-// The operation itself for integer data, which are the first `count` inputs: computes in floats and
-// converts the first output back to integers, `rounded` to the nearest or truncated.
+// Writes the operation for integer data as steps: converts its first `count` inputs to floats,
+// computes, and converts the first output back to integers, `rounded` to the nearest or truncated.
 void compute_in_floats(Expansion& x, size_t count, bool rounded);
 
-// Bytes of host memory that evaluate() uses for the results of the steps; 0 if the operation has
-// its own evaluate(). Throws the exceptions of its `expand`.
+// Returns the bytes of host memory that evaluate() uses for the results of the steps; 0 if the
+// operation has its own evaluate(). Throws the exceptions of its `expand`.
 size_t bytes_of_steps(const OpDef& def, const ShapeContext& context);
 
-// A registry entry for an operation that consists of steps only.
+// Returns a registry entry for an operation that consists of steps only.
 OpDef expanded_op(std::string type, std::vector<int> opsets, void (*expand)(Expansion&));
 
 }  // namespace clinfer

@@ -1,4 +1,4 @@
-// Points and work sizes.
+// Chooses points and work sizes.
 #include "kernels/item_kernel.h"
 
 #include <algorithm>

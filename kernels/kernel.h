@@ -17,18 +17,17 @@
 
 namespace clinfer {
 
-// The way in which a device computes dot products of four bytes. In one instruction: inline PTX
-// (dp4a), cl_khr_integer_dot_product, AVX-512 VNNI, or AVX-VNNI (`avx`: vectors of up to 8 dot
-// products). In four instructions of AVX2 or AVX-512BW: `pairs`. The x86 variants are inline
-// assembly.
+// How a device computes dot products of four bytes. In one instruction: inline PTX (dp4a),
+// cl_khr_integer_dot_product, AVX-512 VNNI, or AVX-VNNI (`avx`: vectors of up to 8 dot products).
+// In four instructions of AVX2 or AVX-512BW: `pairs`. The x86 variants are inline assembly.
 enum class DotProduct { none, ptx, khr, avx512, avx, pairs };
 
-// The way in which a device multiplies matrices whose rows have 32 bytes, f16 or bytes. A warp of
-// 32 work-items gets a tile of 16 x 8 sums: inline PTX (mma.sync), or plain C that emulates it, for
-// tests on any device. A sub-group of Intel's GPUs gets 8 x 8 (xmx8) or up to 8 x 16 sums (xmx16),
-// as many columns as it has lanes: cl_intel_subgroup_matrix_multiply_accumulate (dpas), or shuffles
-// that emulate it. A core with AMX has tiles of 16 rows of 64 bytes for 16 x 16 sums: inline
-// assembly, or plain C.
+// How a device multiplies matrices whose rows have 32 bytes, f16 or bytes. A warp of 32 work-items
+// computes a tile of 16 x 8 sums, by inline PTX (mma.sync), or by plain C that emulates it, for
+// tests on any device. A sub-group of Intel's GPUs computes 8 x 8 (xmx8) or up to 8 x 16 sums
+// (xmx16), with as many columns as it has lanes, by cl_intel_subgroup_matrix_multiply_accumulate
+// (dpas) or by shuffles that emulate it. A core with AMX multiplies tiles of 16 rows of 64 bytes
+// into 16 x 16 sums, by inline assembly or plain C.
 enum class MatrixUnit {
   none,
   ptx,
@@ -46,12 +45,13 @@ enum class MatrixUnit {
 // (cl_intel_subgroup_extended_block_read).
 enum class Blocks2d { none, io, extended };
 
-// The way in which a device adds up products of bf16 in f32: AVX512_BF16 (inline assembly), or
-// plain C, for tests on any device.
+// The method to add up products of bf16 in f32: by AVX512_BF16 (inline assembly), or by plain C,
+// for tests on any device.
 enum class Bf16 { none, avx512, emulated };
 
-// The grid-wide barrier of a persistent kernel: fences and atomics in inline PTX, or none, for a
-// single work-group, and on PoCL's CPU for several that share the work (kernels/persistent_main.cl).
+// The grid-wide barrier of a persistent kernel. ptx: fences and atomics in inline PTX. single: no
+// barrier, for a single work-group, and for several on PoCL's CPU, which share the work
+// (kernels/persistent_main.cl). none: no persistent kernels.
 enum class GridBarrier { none, ptx, single };
 
 enum class Vendor { other, intel, nvidia, amd, arm, pocl };
@@ -61,7 +61,8 @@ enum class Vendor { other, intel, nvidia, amd, arm, pocl };
 struct DeviceTraits {
   Vendor vendor = Vendor::other;
   std::string name;
-  bool is_cpu = false;  // and computes one work-item of a group after the other
+  // Also means that a core computes the work-items of a group one after the other.
+  bool is_cpu = false;
   unsigned compute_units = 1;
   size_t max_work_group = 256;
   size_t local_memory = 32 << 10;  // bytes
@@ -71,9 +72,9 @@ struct DeviceTraits {
   MatrixUnit matrix = MatrixUnit::none;
   Blocks2d blocks_2d = Blocks2d::none;
   Bf16 bf16 = Bf16::none;
-  std::string no_amx;  // why kernels of a CPU may not use AMX
-  // The sizes of sub-groups that kernels may ask for, as a sum (8 + 16 + 32), if these shuffle values
-  // and read blocks of 32 and 16 bits: cl_intel_subgroups, cl_intel_subgroups_short and
+  std::string no_amx;  // reason why kernels of a CPU may not use AMX
+  // The sum of the sub-group sizes that kernels may ask for (8 + 16 + 32), if sub-groups shuffle
+  // values and read blocks of 32 and 16 bits: cl_intel_subgroups, cl_intel_subgroups_short and
   // cl_intel_required_subgroup_size. Otherwise 0.
   unsigned sub_groups = 0;
   bool wgmma = false;  // warpgroup matrix instructions by marked PTX (KernelSpec::marked_ptx)
@@ -111,10 +112,10 @@ struct Argument {
   std::vector<std::byte> bytes{};
   // value: its type in the source.
   std::string_view type = "FN(Args)";
-  // input, output: unless 0, the kernel takes the address of a dense tensor of so many bytes, and no
-  // offset.
+  // input, output: unless 0, the kernel takes the address of a dense tensor of this many bytes, and
+  // no offset.
   size_t address_bytes = 0;
-  // input, output, workspace: bytes from where the tensor or the memory begins.
+  // input, output, workspace: byte offset from the beginning of the tensor or the memory.
   int64_t offset = 0;
 
   static Argument input(size_t i, size_t unit) { return {Kind::input, i, unit}; }
@@ -134,7 +135,8 @@ struct Argument {
   static Argument workspace(size_t unit) { return {Kind::workspace, 0, unit}; }
   template <typename T>
   static Argument value(const T& v) {
-    // Members of four bytes have one layout in C++ and OpenCL C. Each device takes 1024 bytes.
+    // Members of four bytes have the same layout in C++ and OpenCL C. Every device accepts 1024
+    // bytes of arguments.
     static_assert(std::is_standard_layout_v<T> && std::is_trivially_copyable_v<T>);
     static_assert(alignof(T) == 4 && sizeof(T) % 4 == 0 && sizeof(T) <= 768);
     Argument a;
@@ -149,17 +151,17 @@ struct Argument {
   }
 };
 
-// The number of work-groups along the second and third dimension that every device can start
+// The number of work-groups along the second and third dimension that every device can launch
 // (NVIDIA's limit).
 inline constexpr int64_t kMaxGroups = 65535;
 
-// A program of one kernel that is the user's (kernels/custom): compiled as it is, without the common
+// A user's program with one kernel (kernels/custom): it is compiled unchanged, without the common
 // sources.
 struct OwnProgram {
   std::string text;
   std::string entry;    // the kernel's name in it
-  std::string options;  // of the compiler
-  std::string where;    // the description that it comes from, for messages
+  std::string options;  // compiler options
+  std::string where;    // the description that defines it, for messages
 };
 
 // Instantiates one `KERNEL` of a source file. The engine emits the common sources once per program,
@@ -169,7 +171,7 @@ struct OwnProgram {
 struct KernelSpec {
   // File name below kernels/: "convolution.cl".
   std::string source;
-  // NAME -> text.
+  // Pairs of name and text.
   std::vector<std::pair<std::string, std::string>> defines;
   // Generated OpenCL C (the tail); may use KERNEL_NAME.
   std::string prologue;
@@ -183,7 +185,7 @@ struct KernelSpec {
   // The engine turns them into instructions in the compiled PTX (engine/ocl/marked_ptx.h).
   bool marked_ptx = false;
   std::vector<Argument> arguments;
-  // A user's program, in the place of source, defines and prologue; `source` then names the kernel
+  // A user's program, which replaces source, defines and prologue; `source` then names the kernel
   // in messages.
   std::shared_ptr<const OwnProgram> own = {};
 };
@@ -198,8 +200,8 @@ struct KernelPlan {
   size_t workspace = 0;
 };
 
-// The point with the lowest cost, the first one if several are equal. The costs are given as a
-// list, or computed by `cost(point)`.
+// Returns the point with the lowest cost, the first one if several are equal. The costs are given
+// as a list, or computed by `cost(point)`.
 inline TuningPoint cheapest(const std::vector<TuningPoint>& points,
                             const std::vector<double>& costs) {
   return points[static_cast<size_t>(std::min_element(costs.begin(), costs.end()) - costs.begin())];

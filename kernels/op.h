@@ -1,5 +1,5 @@
-// The description of an operation that the rest of the engine uses: attributes as read, inference
-// of shapes, a reference implementation in plain C++, and the kernel families.
+// Describes an operation to the rest of the engine: attributes as read, inference of shapes, a
+// reference implementation in plain C++, and the kernel families.
 #pragma once
 
 #include <functional>
@@ -21,8 +21,9 @@ struct KernelFamily;  // kernel.h
 struct Body;          // below
 struct CustomUse;     // custom/custom_layer.h
 
-// Attributes of a layer, kept as the text the IR holds. Getters parse; a malformed or missing one
-// (without a default) throws Error{bad_model} that names the attribute.
+// Attributes of a layer, kept as the text of the model's file. Getters parse it. They throw
+// Error{bad_model}, which names the attribute, if the text is malformed, or missing without a
+// default.
 class Attributes {
  public:
   void set(const std::string& name, std::string value) { values_[name] = std::move(value); }
@@ -100,7 +101,7 @@ struct ShapeContext {
   int opset;
   const Attributes& attributes;
   std::span<const ValueInfo> inputs;
-  size_t output_count;  // as the IR states it
+  size_t output_count;  // as the model's file states it
   std::span<const std::shared_ptr<const Body>> bodies = {};
 };
 
@@ -120,15 +121,15 @@ struct Body {
   };
   std::vector<Port> inputs, outputs;
   std::vector<BackEdge> back_edges;
-  std::optional<size_t> counter;    // parameter that receives the number of the iteration
-  std::optional<size_t> condition;  // result that is true if another iteration follows
+  std::optional<size_t> counter;    // parameter that receives the iteration's number
+  std::optional<size_t> condition;  // result that tells whether another iteration follows
 
   virtual ~Body() = default;
   virtual size_t node_count() const = 0;
   virtual size_t parameter_count() const = 0;
   virtual const ValueInfo& parameter(size_t i) const = 0;  // as the file states it
-  virtual bool is_constant(size_t result) const = 0;       // depends on no parameter
-  // Types and shapes of the results; with values where these are constant.
+  virtual bool is_constant(size_t result) const = 0;  // true if the result depends on no parameter
+  // Returns types and shapes of the results, with the values of constant ones.
   virtual std::vector<ValueInfo> infer_shapes(std::span<const ValueInfo> parameters) const = 0;
   virtual std::vector<Tensor> evaluate(std::span<const Tensor> parameters) const = 0;
 };
@@ -145,8 +146,8 @@ enum class LayoutRule {
   any_to_rows,
 };
 
-// True if an operation with this rule produces tensors of this shape channels-last. With `follow`,
-// tensors of rank 4 and 5 count as images; a tensor of rank 3 is more likely a sequence.
+// Returns true if an operation with this rule produces tensors of this shape channels-last. With
+// `follow`, tensors of rank 4 and 5 count as images; a tensor of rank 3 is more likely a sequence.
 inline bool has_channels_last(LayoutRule rule, const Shape& shape) {
   const bool image = shape.size() == 4 || shape.size() == 5;
   return rule == LayoutRule::image ? image || shape.size() == 3
@@ -160,7 +161,7 @@ struct TailSteps {
 
 struct OpDef {
   std::string type;         // as the current IR spells it
-  std::vector<int> opsets;  // versions understood: N where the layer says version="opsetN"
+  std::vector<int> opsets;  // supported versions: N for version="opsetN"
   // Element types and shapes of the outputs. Throws Error{bad_model} when inputs or attributes are
   // impossible and Error{unsupported} when the shape would depend on values that are not constant.
   std::vector<ValueInfo> (*infer_shapes)(const ShapeContext&) = nullptr;
@@ -192,18 +193,18 @@ struct OpDef {
   // True for boxes and scores: float inputs that come from the application or a constant, and float
   // outputs, stay f32 (passes/set_precision.cpp).
   bool keep_f32 = false;
-  // Kernels can read floats of one storage type (f16, f32) and write those of the other.
+  // True if kernels can read floats of one storage type (f16, f32) and write those of the other.
   bool converts = false;
 };
 
-// All operations: built from the words in kernels/meson.build. Throws nothing; nullptr when
-// unknown.
+// Returns the operation of this type and version, or nullptr. The registry is built from the words
+// in kernels/meson.build.
 const OpDef* find_op(const std::string& type, int opset);
 const std::vector<OpDef>& op_registry();
-// Text of a source below kernels/ by its file name ("convolution.cl", "common/types.cl"). Throws
-// std::out_of_range for an unknown name.
+// Returns the text of a source below kernels/ by its file name ("convolution.cl",
+// "common/types.cl"). Throws std::out_of_range for an unknown name.
 std::string_view kernel_source(std::string_view file);
-// Names of the common sources, in the order in which a program must include them.
+// Returns the names of the common sources, in the order in which a program must include them.
 const std::vector<std::string_view>& common_sources();
 
 }  // namespace clinfer

@@ -1,5 +1,5 @@
-// Makes a function of a kernel's text, which the kernel then only calls (see instantiate()). PoCL compiles
-// what a kernel contains three times: for callers of three kinds. It compiles a function once. Precedes
+// Turns a kernel's text into a function, which the kernel then only calls (see instantiate()). PoCL
+// compiles a kernel's body three times, for three kinds of callers, but a function once. Precedes
 // kernels whose work-groups have one work-item.
 #ifdef POCL_DEVICE_ADDRESS_BITS
 #undef WORK_GROUP
@@ -11,7 +11,7 @@
 #define get_local_id(d) 0
 #define get_local_size(d) 1
 #define get_global_id(d) get_group_id(d)
-#define get_global_size(d) outline_group.s3  // for dimension 0 only
+#define get_global_size(d) outline_group.s3  // correct for dimension 0 only
 #define barrier(flags)
 #else
 #define OUTLINE KERNEL(

@@ -45,7 +45,7 @@ void pk_barrier_team(int team, int size) {
 #if PK_PTX
 #define PK_LIST __local
 #undef RESTRICT
-#define RESTRICT  // the cache for constants does not see what other work-groups wrote
+#define RESTRICT  // The constant cache does not see what other work-groups wrote.
 #else
 #define PK_LIST __global
 #endif
@@ -55,9 +55,9 @@ void pk_barrier_team(int team, int size) {
   ((d) == 0 ? pk_item % PK_X : (d) == 1 ? pk_item / PK_X % PK_Y : pk_item / (PK_X * PK_Y))
 #define get_local_size(d) ((d) == 0 ? PK_X : (d) == 1 ? PK_Y : PK_Z)
 #define get_global_id(d) (get_group_id(d) * get_local_size(d) + get_local_id(d))
-#define get_global_size(d) (pk_group.s3 * PK_X)  // for dimension 0 only
+#define get_global_size(d) (pk_group.s3 * PK_X)  // correct for dimension 0 only
 #if PK_PTX
 #define barrier(flags) pk_barrier_team(pk_team, PK_X* PK_Y* PK_Z)
 #else
-#define barrier(flags)  // no work-items that share memory, see reject_persistent()
+#define barrier(flags)  // no work-items share memory here, see reject_persistent()
 #endif

@@ -38,25 +38,26 @@ __attribute__((reqd_work_group_size(PK_ITEMS, 1, 1))) __kernel void PK_NAME(
   }
 }
 #elif PK_CORES
-// On a CPU: any number of work-groups of one work-item, each on a core where cores are free. For each
-// launch of the list a group takes chunks of its own part of the launch's work-groups, then what the
-// others left of theirs, and waits until all that was taken is computed. So nobody waits for a group
-// that has not begun: the driver may run the groups on one core, one after the other, and then the
-// first one computes everything. A group that takes a chunk needs nobody else to finish it.
+// On a CPU there are any number of work-groups of one work-item, each on a core of its own if
+// enough cores are free. For each launch of the list a group takes chunks of its own part of the
+// launch's work-groups, then chunks that others have left of their parts, and waits until all
+// chunks are computed. No group waits for one that has not begun: the driver may run the groups one
+// after the other on one core, and the first one then computes everything. A group finishes a chunk
+// without any other group.
 //
 // `counters`, all 0 before a launch and after it: PK_HEAD words (the groups that left; for PK_MEET
-// those that came and those that saw all others; the groups that sleep), then for each launch of the
-// list, up to PK_STRIDE, its computed work-groups; then for each group and launch the chunks taken of
-// the group's part: in a line of the cache of their own, since mostly one core writes them. The last
-// group to leave sets them back, as nobody else looks at them any more.
+// those that came and those that saw all others; the groups that sleep), then for each launch of
+// the list, up to PK_STRIDE, its computed work-groups; then for each group and launch the chunks
+// taken of the group's part: these have a cache line of their own, since mostly one core writes
+// them. The last group to leave resets all counters, as no other group reads them any more.
 //
 // Order in memory: a group adds what it computed with release, after its stores, and goes on when it
 // reads the full number with acquire. All additions to a counter are read-modify-writes, so that the
 // value read last synchronizes with each of them, and every store of the launches before is visible.
-#define PK_SLEEPERS 3           // the counter of groups that sleep
-#define PK_CHUNKS 8             // of a group's part: one core may be late by one of them
+#define PK_SLEEPERS 3  // counter of the groups that sleep
+#define PK_CHUNKS 8  // chunks of a group's part; one core may be late by one of them
 #define PK_MEET_PAUSES 4000000  // 80 to 200 ms
-#define PK_PAUSES 1000          // about 50 us, before a group sleeps
+#define PK_PAUSES 1000  // about 50 us of spinning before a group sleeps
 
 uint pk_add(volatile __global uint* counter, uint number) {
   return __atomic_fetch_add(counter, number, __ATOMIC_ACQ_REL);
@@ -69,8 +70,9 @@ void pk_pause() {
   __asm__ volatile("pause");
 #endif
 }
-// The futex of Linux: sleeps while the counter has this value, at most 10 ms, or wakes all that sleep.
-// Where other programs want the cores, a thread that slept gets its core back sooner than one that spun.
+// Calls Linux's futex: sleeps while the counter has this value, for at most 10 ms, or wakes all
+// sleepers. If other programs want the cores, a thread that slept gets its core back sooner than
+// one that spun.
 void pk_futex(volatile __global uint* counter, int wake, uint value) {
 #ifdef __x86_64__
   const long limit[2] = {0, 10000000};
@@ -88,8 +90,9 @@ void pk_wait(volatile __global uint* computed, uint number, volatile __global ui
       pk_pause();
       continue;
     }
-    // The group that computes the last ones adds them before it reads `sleepers`: either it sees this
-    // group and wakes it, or this group reads the full number.
+    // Counts this group as a sleeper before the check. The group that computes the last work-groups
+    // adds them before it reads `sleepers`, so either it sees this group and wakes it, or this
+    // group reads the full number.
     pk_add(sleepers, 1);
     const uint now = pk_load(computed);
     if (now < number) pk_futex(computed, 0, now);

@@ -17,8 +17,9 @@ float nearest_level(float x, float low, float high) {
   return std::min(std::max(std::nearbyint(x), low), high);
 }
 
-// f(x), with x rounded as given; the OpenCL text is the same formula for float or floatN. Of what is
-// no number comes none (at_least() and at_most() of functions.cl keep it); only bytes have no such value.
+// Each row has f(x), rounded as written, and the same formula in OpenCL for float or floatN. NaN
+// gives NaN (at_least() and at_most() of functions.cl keep it), except in functions that make
+// bytes.
 constexpr UnaryFunction kUnary[] = {
     {"abs", [](float x, float, float) { return std::fabs(x); }, "fabs(x)"},
     {"acos", [](float x, float, float) { return std::acos(x); }, "acos(x)"},
@@ -86,7 +87,7 @@ constexpr UnaryFunction kUnary[] = {
     {"swish", [](float x, float a, float) { return x / (1 + std::exp(-a * x)); },
      "gate_quotient(x, 1.0f + gate_exp(-ALPHA * x))"},
     {"square", [](float x, float, float) { return x * x; }, "x * x"},
-    // the nearest integer in alpha..beta (of less than 2^22) less alpha, as bytes are stored
+    // the nearest integer in alpha..beta (below 2^22) minus alpha, as bytes are stored
     {"to_byte",
      [](float x, float a, float b) { return std::isnan(x) ? 0 : nearest_level(x, a, b) - a; },
      "round_even(fmin(fmax(x, ALPHA), BETA)) - ALPHA"},

@@ -1,5 +1,5 @@
-// Unary and binary functions of one element: evaluate(), the elementwise kernels and the tails use
-// the same table.
+// Unary and binary functions of one element. evaluate(), the elementwise kernels and the tails all
+// use this table.
 #pragma once
 
 #include <string>
@@ -25,9 +25,9 @@ struct BinaryFunction {
 const UnaryFunction* find_unary(std::string_view name);  // nullptr when unknown
 const BinaryFunction* find_binary(std::string_view name);
 
-// The value as an OpenCL expression, exactly.
+// Returns the value as an exact OpenCL expression.
 std::string exact_text(float value);
-// The expression with the values of ALPHA and BETA.
+// Returns the expression with the values of ALPHA and BETA inserted.
 std::string with_parameters(std::string_view expression, float alpha, float beta);
 
 }  // namespace clinfer

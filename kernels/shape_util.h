@@ -14,7 +14,7 @@
 
 namespace clinfer {
 
-// The largest number of elements of a tensor that kernels, which index by int, can address.
+// The largest number of elements of a tensor that kernels can address, because they index by int.
 inline constexpr int64_t kMaxIndex = std::numeric_limits<int32_t>::max();
 
 // The type in which values of type T are added and multiplied: integers wrap.
@@ -23,8 +23,8 @@ using Wrapping = std::conditional_t<std::is_floating_point_v<T>, T, uint64_t>;
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }  // a >= 0, b > 0
 
-// n / divisor = n * scale >> shift, in 64 bits, for 0 <= n < 2^31: division is a loop of some twenty
-// instructions on GPUs. 1 <= divisor < 2^31.
+// n / divisor = n * scale >> shift, in 64 bits, for 0 <= n < 2^31 and 1 <= divisor < 2^31. Division
+// is a loop of some twenty instructions on GPUs.
 struct Quotient {
   uint32_t scale;
   int shift;
@@ -37,11 +37,12 @@ constexpr Quotient quotient_by(int64_t divisor) {
 }
 
 [[noreturn]] void fail_model(const std::string& what,
-                             SourcePlace place = SourcePlace::here());  // Error{bad_model}
+                             SourcePlace place = SourcePlace::here());  // throws Error{bad_model}
 [[noreturn]] void fail_unsupported(const std::string& what,
-                                   SourcePlace place = SourcePlace::here());  // Error{unsupported}
+                                   // Throws Error{unsupported}.
+                                   SourcePlace place = SourcePlace::here());
 
-// The operation's versions first..last, which do not differ.
+// Returns the versions `first` to `last`, for an operation that is the same in all of them.
 std::vector<int> opset_range(int first, int last = 16);
 
 // Throws unless the operation has `least` to `most` inputs.
@@ -51,19 +52,20 @@ void check_rank(const Shape& shape, size_t least, size_t most, const char* what)
 // Returns `axis` in 0..rank-1; negative ones count from the end. Throws Error{bad_model} that names
 // `what`.
 size_t checked_axis(int64_t axis, size_t rank, const char* what);
-// The product without overflow. Throws Error{unsupported} above 2^31 - 1 and Error{bad_model} below
-// 0. Also counts dimensions next to a 0.
+// Return the product. Throw Error{unsupported} above 2^31 - 1 and Error{bad_model} below 0;
+// dimensions next to a 0 count as well.
 int64_t checked_count(const Shape& shape);
 int64_t checked_product(int64_t a, int64_t b);
 
-// True if input `i` exists.
+// Returns whether input `i` exists.
 inline bool has_input(const ShapeContext& context, size_t i) { return i < context.inputs.size(); }
-// The integers of constant input `i`. Throws Error{unsupported} if it is not constant, and
-// Error{bad_model} if it is not of integers or has more than one dimension.
+// Return the integers of constant input `i`. Throw Error{unsupported} if it is not constant, and
+// Error{bad_model} if it has no integers or more than one dimension.
 std::vector<int64_t> constant_ints(const ShapeContext& context, size_t i, const char* what);
-int64_t constant_int(const ShapeContext& context, size_t i, const char* what);  // of one element
-// The integers, or the single number, of a tensor that evaluate() reads; Error{bad_model} if there
-// is none.
+// For a single element.
+int64_t constant_int(const ShapeContext& context, size_t i, const char* what);
+// Return the only number of a tensor that evaluate() reads. Throw Error{bad_model} if there is
+// none.
 int64_t one_int(const Tensor& tensor, const char* what);
 float one_float(const Tensor& tensor, const char* what);
 
@@ -77,8 +79,8 @@ void copy_view(const Tensor& from, const TensorDesc& view, Tensor& to);
 // Copies all bytes; both must have the same type and number of elements.
 void copy_all(const Tensor& from, Tensor& to);
 
-// Returns the rows of a matrix before those that a kernel has marked as unused
-// (OpDef::rows_depend_on_data); any other tensor unchanged.
+// For a matrix, returns the rows before those that a kernel has marked as unused
+// (OpDef::rows_depend_on_data); returns any other tensor unchanged.
 Tensor trim_unused_rows(const Tensor& filled);
 
 // Advances `index` to the next one in row-major order; returns false after the last.
@@ -146,7 +148,7 @@ void store_ints(const Values& values, Tensor& tensor) {
   });
 }
 
-// The element type that an attribute states ("i32", "f32", ...).
+// Returns the element type that an attribute states ("i32", "f32", ...).
 ElementType parse_type(const std::string& name);
 // Does what the function above does, for attributes that allow only i32 and i64.
 ElementType index_type(const Attributes& attributes, const char* name,

@@ -1,4 +1,4 @@
-// Names of types, bytes of constants, and checks of tensors.
+// Names types in OpenCL C, converts constants, and checks tensors.
 #include "kernels/storage.h"
 
 #include <cstring>

@@ -1,5 +1,5 @@
-// Says how kernels store elements: names of types in OpenCL C, bytes of constants, and the reasons
-// to refuse tensors.
+// Defines how kernels store elements: names of types in OpenCL C, bytes of constants, and the
+// reasons to refuse tensors.
 #pragma once
 
 #include <cstddef>
@@ -10,18 +10,20 @@
 
 namespace clinfer {
 
-// The name of the storage type in kernels with LOADV and STOREV: "float", "half" or "uchar".
+// Returns the name of the storage type in kernels with LOADV and STOREV: "float", "half" or
+// "uchar".
 std::string storage_name(ElementType type);
-// OpenCL C type of elements that are moved without conversion.
+// Returns the OpenCL C type of elements that are moved without conversion.
 std::string moved_type(ElementType type);
-// OpenCL C type of elements whose values are read; "" for types that no kernel computes with.
+// Returns the OpenCL C type of elements whose values are read; "" for types with which no kernel
+// computes.
 std::string value_type(ElementType type);
 
 // Converts floats to elements of `type` (f32 or f16), for packed constants.
 std::vector<std::byte> to_bytes(const std::vector<float>& values, ElementType type);
 
-// Reason why the first `data_inputs` inputs and the output cannot be addressed with 32-bit element
-// indices, or differ in storage type (f32 or f16), or "".
+// Returns why the first `data_inputs` inputs and the output cannot be addressed with 32-bit element
+// indices, or why their storage types (f32 or f16) do not match; "" if there is no reason.
 std::string reject_storage(const OpDesc& desc, size_t data_inputs);
 // Refuses as reject_storage() does, for float inputs and an output of floats or, by the tail,
 // bytes.

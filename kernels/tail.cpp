@@ -10,7 +10,7 @@ namespace clinfer {
 
 namespace {
 
-constexpr int64_t kChannelPadding = 16;  // widest vector a kernel loads
+constexpr int64_t kChannelPadding = 16;  // the widest vector that a kernel loads
 
 // Size and stride of an operand along logical dimension `dim` of the output, aligned as in numpy;
 // the stride is 0 if the operand is broadcast.
@@ -24,7 +24,7 @@ Dim dim_of(const TensorDesc& operand, size_t out_rank, int dim) {
   return {operand.shape[at], operand.shape[at] == 1 ? 0 : operand.strides[at]};
 }
 
-// The kernels' order of strides: n, h, w, c.
+// Returns the dimensions in the order of the kernels' strides: n, h, w, c.
 std::array<int, 4> walked(const TailAxes& axes) { return {axes.n, axes.h, axes.w, axes.c}; }
 
 // A constant operand packed as f32 in the memory order n, h, w, c, with channels padded to whole
@@ -62,7 +62,7 @@ PackedConstant pack_constant(const Tensor& value, size_t out_rank, const TailAxe
   return packed;
 }
 
-// Strides of a tensor in the kernels' order.
+// Returns the strides of a tensor in the kernels' order.
 std::array<int, 4> walked_strides(const TensorDesc& tensor, size_t out_rank, const TailAxes& axes) {
   std::array<int, 4> strides{};
   for (size_t i = 0; i < 4; ++i)
@@ -70,8 +70,8 @@ std::array<int, 4> walked_strides(const TensorDesc& tensor, size_t out_rank, con
   return strides;
 }
 
-// True if vectors at c are aligned to their size: each is then one access on GPUs as well. The
-// memory itself has a larger alignment. `offset`: of the tensor; 0 for constants.
+// Returns whether vectors at c are aligned to their size, so that each is one access on GPUs as
+// well. The memory itself has a larger alignment. `offset`: of the tensor; 0 for constants.
 bool aligned(const OpDesc& desc, int64_t offset, int vector, const TailAxes& axes,
              const std::array<int, 4>& strides) {
   return axes.c >= 0 && desc.outputs[0].shape[axes.c] % vector == 0 && offset % vector == 0 &&
@@ -81,7 +81,7 @@ bool aligned(const OpDesc& desc, int64_t offset, int vector, const TailAxes& axe
 
 std::string operand_name(size_t i) { return "tail" + std::to_string(i); }
 
-// The index of position n, h, w, c in a tensor with run-time strides.
+// Returns the index of position n, h, w, c in a tensor with run-time strides.
 std::string address_text(const std::string& name) {
   const std::string by = name + "_strides";
   return "AT(" + name + ") + n * " + by + ".s0 + h * " + by + ".s1 + w * " + by + ".s2 + c * " +
@@ -162,8 +162,7 @@ std::string step_text(const PostOp& op, const std::string& type) {
 
 namespace {
 
-// Writes the function that a tail becomes, one step after the other, and the arguments that it
-// takes.
+// Writes the function for a tail, step by step, and the arguments that it needs.
 class TailWriter {
  public:
   TailWriter(const OpDesc& desc, int vector, const TailAxes& axes, KernelPlan& plan)
@@ -252,7 +251,7 @@ class TailWriter {
       strides = walked_strides(operand, rank, axes_);
       pass_tensor("IN", type, name, Argument::input(op.operand, size_of(operand.type)));
     }
-    std::string at = "AT(" + name + ") + c";  // operands by channel need no strides
+    std::string at = "AT(" + name + ") + c";  // Operands by channel need no strides.
     if (constant.empty() || strides != std::array<int, 4>{0, 0, 0, 1}) {
       pass("int4", name + "_strides", strides);
       at = address_text(name);

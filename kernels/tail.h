@@ -17,7 +17,8 @@ struct TailAxes {
   int n = 0, h = 2, w = 3, c = 1;
 };
 
-// The operands of an operation's tail, and those of them that are activations, not constants.
+// Return the number of operands of an operation's tail, and the number of those that are
+// activations and not constants.
 int64_t count_operands(const OpDesc& desc);
 int64_t count_activations(const OpDesc& desc);
 
@@ -40,11 +41,11 @@ struct Tail {
   std::vector<Argument> arguments;  // to append to KernelSpec::arguments, in order
 };
 
-// `vector` is V: 1, 2, 4, 8 or 16. Constant operands are packed as f32 (appended to plan.packed)
-// and padded to whole vectors.
+// Generates a tail. `vector` is V: 1, 2, 4, 8 or 16. Constant operands are packed as f32 (appended
+// to plan.packed) and padded to whole vectors.
 Tail make_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelPlan& plan);
-// Adds the tail to a launch that has all other arguments; those constants of `plan` that the
-// launch's own arguments name must be there.
+// Adds the tail to a launch that has all other arguments. The constants of `plan` that these refer
+// to must exist already.
 void add_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelSpec& spec,
               KernelPlan& plan);
 
@@ -53,18 +54,18 @@ void add_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelSpec& 
 // vector > 1, or an unknown function.
 std::string reject_tail(const OpDesc& desc, int vector, const TailAxes& axes);
 
-// OpenCL C that applies a function of one or two operands to x, of `type`. The second operand is y,
-// which may change.
+// Returns OpenCL C that applies a function of one or two operands to x, of `type`. The second
+// operand is y, which the text may change.
 std::string step_text(const PostOp& op, const std::string& type);
 
-// True if the tail produces bytes ("to_byte"): output 0 then has type u8, and the operation itself
-// computes floats.
+// Returns true if the tail produces bytes ("to_byte"): output 0 then has type u8, and the operation
+// itself computes floats.
 bool quantizes(const std::vector<PostOp>& tail);
 
-// True if the tail has a "keep": the last output is then the tail's, not the operation's.
+// Returns true if the tail has a "keep": the last output is then the tail's, not the operation's.
 bool keeps(const std::vector<PostOp>& tail);
 
-// Reference implementation: applies desc.tail to outputs[0], a row-major f32 tensor, in place
+// Applies desc.tail, as a reference implementation, to outputs[0], a row-major f32 tensor, in place
 // unless the result is bytes. A "keep" stores to outputs[1]. `inputs` are those of evaluate(), then
 // the tail's operands.
 void apply_tail(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs);

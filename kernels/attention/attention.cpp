@@ -22,9 +22,9 @@ namespace clinfer {
 
 namespace {
 
-constexpr size_t kMostBatch = 4;  // dimensions that a kernel steps through
+constexpr size_t kMostBatch = 4;  // the most dimensions through which a kernel steps
 
-// The sizes, by shapes and attributes alone.
+// The sizes that follow from shapes and attributes alone.
 struct Sizes {
   Shape batch;
   int64_t queries, keys, size, value_size;
@@ -88,7 +88,7 @@ std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
   return {{context.inputs[0].type, shape, {}}};
 }
 
-// Strides of the dimensions of `shape` as those of [batch..., rows, columns]; 0 where it is broadcast.
+// Returns the strides of `shape` as those of [batch..., rows, columns]; 0 where it is broadcast.
 AttentionOperand operand(const TensorDesc& desc, size_t batch) {
   AttentionOperand o;
   const size_t rank = desc.shape.size();
@@ -138,7 +138,7 @@ AttentionProblem attention_problem(const OpDesc& desc) {
 
 namespace {
 
-// Sums are in double.
+// Sums in double.
 void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   OpDesc dense = desc;
   dense.inputs.clear();
@@ -200,7 +200,7 @@ struct Args {
 #include "kernels/attention/attention_args.cl"
 };
 
-// Strides of four batch dimensions, aligned to the right.
+// Returns strides of four batch dimensions, aligned to the right.
 std::array<int, 4> four(const Shape& values, int64_t none) {
   std::array<int, 4> all;
   all.fill(to_int(none));
@@ -208,7 +208,7 @@ std::array<int, 4> four(const Shape& values, int64_t none) {
   return all;
 }
 
-// A bias as [batch..., keys, queries], the queries padded.
+// Returns a bias as [batch..., keys, queries], with padded queries.
 std::vector<float> turned_bias(const Tensor& bias, int64_t queries) {
   const Shape& shape = bias.shape();
   const size_t rank = shape.size();

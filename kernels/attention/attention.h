@@ -1,4 +1,5 @@
-// Attention, softmax(scale * query x key^T + bias) x value, as its kernel families see it.
+// Attention, softmax(scale * query x key^T + bias) x value, in the form that its kernel families
+// share.
 #pragma once
 
 #include <optional>
@@ -30,15 +31,15 @@ struct AttentionProblem {
 
   int64_t heads() const;  // of all images
 };
-// Throws Error{bad_model}.
+// Throws Error{bad_model} for shapes that do not fit.
 AttentionProblem attention_problem(const OpDesc& desc);
 
-// Reason why no kernel takes the operation, or "".
+// Returns why no kernel takes the operation, or "".
 std::string reject_attention(const OpDesc& desc);
 
-// A launch with the sources' defines, arguments and heads * blocks work-groups, of which each computes
-// `rows` queries. `turned`: unless 0, a constant bias is packed with the keys as rows, which are padded to
-// a multiple of so many queries.
+// Makes a launch with the sources' defines, arguments and heads * blocks work-groups, each of which
+// computes `rows` queries. `turned`: unless 0, a constant bias is packed with the keys as rows,
+// which are padded to a multiple of this many queries.
 KernelSpec attention_launch(const char* source, const OpDesc& desc, const AttentionProblem& problem,
                             int64_t rows, std::array<size_t, 3> local, int64_t turned,
                             KernelPlan& plan);

@@ -14,16 +14,16 @@
 #define BYTES 0
 #define SHIFTED 0
 #include "kernels/common/mma.cl"
-#if !MMA_PTX  // keeps the compiler of a CPU from unrolling hundreds of sums
+#if !MMA_PTX  // Keeps the compiler of a CPU from unrolling hundreds of sums.
 #undef UNROLL
 #define UNROLL _Pragma("unroll 1")
 #endif
 
 #define DEPTH ((SIZE + 15) / 16 * 16)
 #define CHANNELS ((VALUE_SIZE + 15) / 16 * 16)
-#define KEY_LINE (DEPTH + 8)  // halves
+#define KEY_LINE (DEPTH + 8)  // in halves
 #define VALUE_LINE (CHANNELS + 8)
-#define STAGE (BLOCK * (KEY_LINE + VALUE_LINE) / 8)  // of 16 bytes
+#define STAGE (BLOCK * (KEY_LINE + VALUE_LINE) / 8)  // in units of 16 bytes
 #define ITEMS (32 * WARPS)
 #define LOG2_E 1.44269504f
 
@@ -36,7 +36,7 @@ inline void FN(copy)(__local uint4* to, __global const uint4* from, bool inside)
 }
 #define COMMIT_COPIES asm volatile("cp.async.commit_group;" ::: "memory")
 #define WAIT_FOR_COPIES asm volatile("cp.async.wait_group 0;" ::: "memory")
-// The right operands of two tiles of 8 columns from 16 rows of keys, 16 channels each.
+// Loads the right operands of two tiles of 8 columns from 16 rows of keys, 16 channels each.
 inline void FN(load_keys)(uint* to, __local const half* from, int lane) {
   const uint at = (uint)(size_t)(from + (lane / 16 * 8 + lane % 8) * KEY_LINE + lane / 8 % 2 * 8);
   uint w0, w1, w2, w3;
@@ -46,7 +46,7 @@ inline void FN(load_keys)(uint* to, __local const half* from, int lane) {
                : "memory");
   to[0] = w0, to[1] = w1, to[2] = w2, to[3] = w3;
 }
-// Those of 16 values, 16 channels of each, turned.
+// Loads the right operands from 16 rows of values, 16 channels each, transposed.
 inline void FN(load_values)(uint* to, __local const half* from, int lane) {
   const uint at = (uint)(size_t)(from + lane % 16 * VALUE_LINE + lane / 16 * 8);
   uint w0, w1, w2, w3;
@@ -74,7 +74,7 @@ inline float FN(of_lane)(float value, int distance) {
   value = OP(value, FN(of_lane)(value, 2));
 #define EXP2 native_exp2
 #else
-#define OWN_WORDS (32 + 8 * TILE_P * BLOCK)  // of a warp: a number of each lane, and its weights
+#define OWN_WORDS (32 + 8 * TILE_P * BLOCK)  // of a warp: a number for each lane, and its weights
 #define SCRATCH_WORDS (WARPS * OWN_WORDS)
 inline void FN(copy)(__local uint4* to, __global const uint4* from, bool inside) {
   *to = inside ? *from : (uint4)(0);
@@ -96,8 +96,8 @@ inline uint FN(pack)(float low, float high) {
 #endif
 #define PLUS(x, y) ((x) + (y))
 
-// 2 to the power of x - y, both scaled by log2(e). With a bias y may be the least float, which the factor
-// would make infinite.
+// Computes 2 to the power of x - y, both scaled by log2(e). With a bias y may be the least float,
+// which the factor would make infinite.
 #if BIAS || MASK
 #define WEIGHT(x, y) EXP2(((x) - (y)) * LOG2_E)
 #else

@@ -1,4 +1,4 @@
-// Attention by matrix instructions of warps (attention_mma.cl).
+// Computes attention by matrix instructions of warps (attention_mma.cl).
 #include <algorithm>
 #include <cmath>
 
@@ -10,7 +10,7 @@ namespace clinfer {
 
 namespace {
 
-constexpr int64_t kMostSize = 128;  // channels of a head whose sums stay in registers
+constexpr int64_t kMostSize = 128;  // largest head whose sums stay in registers, in channels
 constexpr int kChunk = 8;           // halves that are copied at once
 
 struct Point {
@@ -23,7 +23,7 @@ struct Point {
   }
 
   int rows() const { return 16 * tile_p * warps; }
-  // 32-bit registers of queries, scores and sums.
+  // Counts the 32-bit registers for queries, scores and sums.
   int64_t registers(const AttentionProblem& p) const {
     return tile_p * (ceil_div(p.size, 16) * 4 + block / 2 + ceil_div(p.value_size, 16) * 8);
   }
@@ -35,7 +35,7 @@ struct Point {
 };
 
 std::vector<Point> points_of(const AttentionProblem& p, const DeviceTraits& traits) {
-  constexpr int64_t kMostRegisters = 168;  // the compiler takes 1.4 times as many and 16
+  constexpr int64_t kMostRegisters = 168;  // the compiler needs 1.4 times as many, and 16 more
   std::vector<Point> points;
   for (const int tile_p : {1, 2})
     for (const int warps : {4, 2, 1, 8})
@@ -46,7 +46,7 @@ std::vector<Point> points_of(const AttentionProblem& p, const DeviceTraits& trai
               static_cast<size_t>(32 * warps) > traits.max_work_group ||
               point.shared(p, traits.matrix == MatrixUnit::emulated) > traits.local_memory)
             continue;
-          // Half empty, or nothing to copy ahead.
+          // Leaves out points whose tiles would be half empty, or that have nothing to copy ahead.
           if (point.rows() > 16 && point.rows() / 2 >= p.queries) continue;
           if ((block > 16 && block / 2 >= p.keys) || (stages == 2 && block >= p.keys)) continue;
           points.push_back(point);
@@ -85,7 +85,8 @@ std::vector<TuningPoint> space(const OpDesc& desc, const DeviceTraits& traits) {
   return points;
 }
 
-// Cycles of a compute unit that has four schedulers, each with the warps that are left to it.
+// Estimates cycles of a compute unit with four schedulers, each of which runs its share of the
+// warps.
 TuningPoint heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   const AttentionProblem p = attention_problem(desc);
   const std::vector<Point> points = points_of(p, traits);
@@ -96,20 +97,22 @@ TuningPoint heuristic(const OpDesc& desc, const DeviceTraits& traits) {
     const auto groups = static_cast<double>(p.heads() * ceil_div(p.queries, t.rows()));
     const auto blocks = static_cast<double>(ceil_div(p.keys, t.block));
     const auto channels = static_cast<double>(p.size + p.value_size);
-    // Cycles of a warp in one block: products, exponentials, operands read from local memory, copies, sums
-    // that are scaled, and the wait for a block.
+    // The cycles of a warp in one block are those of products, exponentials, operands read from
+    // local memory, copies, sums that are scaled, and the wait for a block.
     const double products = t.tile_p * t.block * channels / 64;
     const double exponentials = t.tile_p * t.block * 4.0;
     const double reads = t.block * channels / 128;
     const double copies = t.block * channels / (32.0 * t.warps) + 60;
     const double scaled = t.tile_p * (static_cast<double>(p.value_size) / 2 + 60);
     const double wait = t.stages == 2 ? 400 : 1200;
-    const double registers = 1.4 * static_cast<double>(t.registers(p)) + 16;  // as compiled
+    // Estimate of the compiler's allocation.
+    const double registers = 1.4 * static_cast<double>(t.registers(p)) + 16;
     const double at_once =
         std::max(1.0, std::min(std::floor(65536 / (registers * 32 * t.warps)),
                                std::floor(200e3 / static_cast<double>(t.shared(p, false) + 1024))));
     const double units = std::max(1u, traits.compute_units);
-    const double here = std::min(at_once, std::ceil(groups / units)) * t.warps;  // warps of a unit
+    // Warps of a compute unit.
+    const double here = std::min(at_once, std::ceil(groups / units)) * t.warps;
     const double busy = products + exponentials + reads + copies + scaled;
     const double each = std::max(busy * std::max(here / 4, 1.0), busy + wait);
     const double rounds = std::ceil(groups / (units * at_once));

@@ -1,4 +1,5 @@
-// Code of all kernels of attention: arguments, the operands of one head, and the bias and mask of scores.
+// Code that all kernels of attention share: arguments, the operands of one head, and the bias and
+// mask of scores.
 //   BIAS   1: numbers of the type BIAS_T are added to the scores
 //   MASK   1: where a byte is 0, the score is a.masked
 //   T      storage type of query, key, value and output
@@ -17,11 +18,11 @@ typedef struct {
 #define MASK_PARAM
 #endif
 
-// Exponentials of what is not finite are left to the formula: a row of which each score is -INFINITY is
-// 0 / 0. Any other score is larger than this.
+// The lowest score. Exponentials of values that are not finite are left to the formula: a row whose
+// scores are all -INFINITY gives 0 / 0. Any other score is larger than this.
 #define LEAST -3.402823466e+38f
 
-// Declares the matrices of the head that `rest` numbers.
+// Declares the matrices of the head with number `number`.
 #define AT_HEAD(name, p) (AT(name) + i0 * a.p##0 + i1 * a.p##1 + i2 * a.p##2 + i3 * a.p##3)
 #define DECLARE_HEAD(number)                           \
   int rest = number;                                   \
@@ -46,7 +47,7 @@ typedef struct {
 #define DECLARE_MASK
 #endif
 
-// A score with its bias and mask; both places exist.
+// Returns a score with its bias and mask; both places must exist.
 #if BIAS
 #define BIASED(score, row, at) ((score) + LOADV(BIAS_T, 1, biases + (row)*a.b_row + (at)*a.b_key))
 #else

@@ -14,7 +14,7 @@
 #define COLUMNS (TILE_N * VECTOR)
 #define CHANNELS ((VALUE_SIZE + TILE_M - 1) / TILE_M * TILE_M)
 
-// acc += x[m * STRIDE] * y[n], of rows m and vectors n.
+// Adds the products x[m * STRIDE] * y[n] to acc, for rows m and vectors n.
 #define LOAD_(p, n) const FV y##n = LOADV_PRIVATE(VECTOR, y + n * VECTOR);
 #define FMA_(m, n) acc##m##_##n = fma(x##m, y##n, acc##m##_##n);
 #define CLEAR_(m, n) FV acc##m##_##n = 0;

@@ -1,4 +1,4 @@
-// Attention by vectors along the queries, on CPUs (attention_rows.cl).
+// Computes attention by vectors along the queries, on CPUs (attention_rows.cl).
 #include <algorithm>
 #include <cmath>
 
@@ -9,7 +9,7 @@ namespace clinfer {
 
 namespace {
 
-constexpr int64_t kMostPrivate = 320 << 10;  // bytes of a work-item's own memory
+constexpr int64_t kMostPrivate = 320 << 10;  // bytes of a work-item's private memory
 
 int64_t private_bytes(const AttentionProblem& p, int64_t rows, int64_t block) {
   return 4 * ((rows + block) * (p.size + p.value_size + 16) + rows * block);
@@ -38,7 +38,7 @@ std::vector<TuningPoint> space(const OpDesc& desc, const DeviceTraits& traits) {
         for (const int block : {64, 32}) {
           const int columns = vector * tile_n;
           if (rows % columns != 0) continue;
-          if (rows > columns && rows / 2 >= p.queries) continue;  // half empty
+          if (rows > columns && rows / 2 >= p.queries) continue;  // half of the rows would be empty
           if (block > 32 && (p.keys <= 32 || private_bytes(p, rows, block) > kMostPrivate))
             continue;
           points.push_back(point_of(vector, tile_m, tile_n, rows, block));
@@ -47,7 +47,7 @@ std::vector<TuningPoint> space(const OpDesc& desc, const DeviceTraits& traits) {
   return points;
 }
 
-// Queries of a work-item, whose work-items have as many each.
+// Returns the number of queries of a work-item, such that all work-items have the same number.
 int64_t rows_of(const AttentionProblem& p, const TuningPoint& point) {
   const int64_t rows = point["ROWS"], columns = point["VECTOR"] * point["TILE_N"];
   const int64_t blocks = ceil_div(p.queries, rows);
@@ -62,8 +62,8 @@ TuningPoint heuristic(const OpDesc& desc, const DeviceTraits& traits) {
     const int64_t rows = rows_of(p, t), blocks = ceil_div(p.queries, rows);
     const auto keys = static_cast<double>(p.keys);
     const auto channels = static_cast<double>(ceil_div(p.value_size, tile_m) * tile_m + p.size);
-    // Native vectors of queries, and instructions for a multiply-add of one of them: it reads a number
-    // for each vector, and a vector for each row. Registers hold the sums.
+    // Counts native vectors of queries, and instructions for a multiply-add of one of them. The
+    // kernel reads a number for each vector, and a vector for each row; registers hold the sums.
     const double vectors = static_cast<double>(ceil_div(p.queries, columns) * columns) / width;
     const double registers = width >= 16 ? 32 : 16;
     const double sums = static_cast<double>(tile_m * columns) / width;
@@ -74,7 +74,7 @@ TuningPoint heuristic(const OpDesc& desc, const DeviceTraits& traits) {
     const double copies = static_cast<double>(blocks) * keys * channels / width * 4;
     const double turns = static_cast<double>(p.queries) * channels * 3;
     const double work = vectors * keys * (channels * each + softmax) + copies + turns;
-    // Cores that wait for the last work-item.
+    // Adds the time for which cores wait for the last work-item.
     const double items = static_cast<double>(p.heads() * blocks), units = traits.compute_units;
     const double rounds = std::ceil(items / std::max(1.0, units)) * units / items;
     return work * (1 + 0.5 * (rounds - 1));

@@ -13,8 +13,8 @@
 
 #define DEPTH ((SIZE + 3) / 4 * 4)
 #define CHANNELS ((VALUE_SIZE + 3) / 4 * 4)
-#define GROUPS (ROWS / 4)  // of four queries
-#define LINE (ROWS + 4)    // of queries or scores
+#define GROUPS (ROWS / 4)  // groups of four queries
+#define LINE (ROWS + 4)    // numbers in a line of queries or scores
 #define KEY_LINE (BLOCK + 4)
 #define KEY_FLOATS (DEPTH * KEY_LINE)
 #define VALUE_FLOATS (BLOCK * CHANNELS)
@@ -52,10 +52,10 @@ KERNEL(IN(T, query), IN(T, key), IN(T, value), BIAS_PARAM MASK_PARAM OUT(T, out)
   }
   if (item < ROWS) most[item] = LEAST;
 
-  // The work-item's scores, and its tiles, which all are of the same four queries.
+  // Finds the work-item's scores, and its tiles, which all belong to the same four queries.
   const int m0 = item % (ROWS / SCORES_M) * SCORES_M, n0 = item / (ROWS / SCORES_M) * SCORES_N;
   const int own = item % GROUPS * 4, own_channel = item / GROUPS * 4;
-#define STEP (ITEMS / GROUPS * 4)  // channels between two tiles
+#define STEP (ITEMS / GROUPS * 4)  // channels from one tile to the next
   float4 total = 0;
 #define CLEAR_SUM(t) float4 sum##t##_0 = 0, sum##t##_1 = 0, sum##t##_2 = 0, sum##t##_3 = 0;
   REPEAT(TILES, CLEAR_SUM)
@@ -106,7 +106,7 @@ KERNEL(IN(T, query), IN(T, key), IN(T, value), BIAS_PARAM MASK_PARAM OUT(T, out)
       most[item] = largest;
       change[item] = exp(before - largest);
     }
-    // The keys were read before the barrier above.
+    // All keys were read before the barrier above, so values can replace them.
     for (int e = item; e < BLOCK * CHANNELS; e += ITEMS) {
       const int j = e / CHANNELS, d = e % CHANNELS, at = min(begin + j, end - 1);
       block[e] = d < VALUE_SIZE ? LOADV(T, 1, values + at * a.v_row + d) : 0;
@@ -128,7 +128,7 @@ KERNEL(IN(T, query), IN(T, key), IN(T, value), BIAS_PARAM MASK_PARAM OUT(T, out)
     for (int j = 0; j < BLOCK; ++j) {
       const float4 weight = *(__local const float4*)(scores + j * LINE + own);
       total += weight;
-// A tile past the last channel repeats the last one, and is not stored.
+// Adds to a tile. One past the last channel repeats the last one, and is not stored.
 #define ADD_TILE(t)                                                                       \
   {                                                                                       \
     const float4 y = *(__local const float4*)(block + j * CHANNELS +                      \

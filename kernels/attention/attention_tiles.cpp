@@ -1,4 +1,4 @@
-// Attention by tiles in local memory, on any device (attention_tiles.cl).
+// Computes attention by tiles in local memory, on any device (attention_tiles.cl).
 #include <algorithm>
 #include <cmath>
 
@@ -10,7 +10,7 @@ namespace clinfer {
 
 namespace {
 
-// Sums that a work-item holds in tiles of 16: more do not stay in Intel's registers.
+// The most tiles of 16 sums in a work-item: more do not stay in Intel's registers.
 constexpr int64_t kMostTiles = 3;
 
 struct Point {
@@ -71,8 +71,8 @@ TuningPoint heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   for (const Point& t : points) {
     const auto groups = static_cast<double>(p.heads() * ceil_div(p.queries, t.rows));
     const auto blocks = static_cast<double>(ceil_div(p.keys, t.block));
-    // Instructions of a work-item in a block: sums of scores and of results with what they read, copies,
-    // exponentials, barriers.
+    // Counts instructions of a work-item in a block: sums of scores and of results with what they
+    // read, copies, exponentials, barriers.
     const double scores = static_cast<double>(p.size) * (t.scores_m * t.scores_n + 3);
     const double results = t.block * (20.0 * static_cast<double>(t.tiles(p)) + 5);
     const double copies = 4.0 * t.block * static_cast<double>(p.size + p.value_size) / t.items();

@@ -59,7 +59,7 @@ std::vector<int64_t> lengths(const std::vector<Windows>& windows) {
   return kernel;
 }
 
-// The mean over the windows of one dimension, as a product with a matrix.
+// Computes the mean over the windows of one dimension, as a product with a matrix.
 size_t averaged(Expansion& x, size_t value, size_t axis, const Windows& w) {
   Tensor matrix = table({w.size, w.count});
   for (int64_t o = 0; o < w.count; ++o)

@@ -13,7 +13,8 @@ struct Picture {
   int64_t images, height, width;
 };
 
-// The planes as values [images, height, width, channels]: Y, then UV or U and V of half the size.
+// Returns the planes as values [images, height, width, channels]: Y, then UV or U and V of half the
+// size.
 std::vector<size_t> planes_of(Expansion& x, bool interleaved, Picture& p) {
   const ShapeContext& context = x.context();
   const size_t most = interleaved ? 2 : 3;

@@ -47,7 +47,7 @@ struct Cut {
   int64_t begin, count, step;
 };
 
-// `data` with `updates` in place of the part that the cuts from number `k` on select.
+// Replaces the part of `data` that the cuts from number `k` on select by `updates`.
 size_t replaced(Expansion& x, size_t data, size_t updates, const std::vector<Cut>& cuts, size_t k) {
   if (k == cuts.size()) return updates;
   const Cut& cut = cuts[k];

@@ -11,7 +11,8 @@ namespace clinfer {
 
 namespace {
 
-// One dimension's name: a letter, or '0' + i for the i-th dimension from the right under "...".
+// The names of dimensions: each is a letter, or '0' + i for the i-th dimension from the right under
+// "...".
 using Labels = std::string;
 
 struct Equation {
@@ -61,7 +62,7 @@ Equation parse(std::string text, const ShapeContext& context) {
   }
   if (arrow != std::string::npos) {
     equation.output = with_ellipsis(text.substr(arrow + 2), most);
-  } else {  // the dimensions of "...", then the labels that occur once, by name
+  } else {  // the dimensions of "...", then the labels that occur once, sorted by name
     std::map<char, int> uses;
     for (const Labels& labels : equation.inputs)
       for (char c : labels) ++uses[c];
@@ -86,7 +87,7 @@ struct Term {
 
 bool has(const Labels& labels, char c) { return labels.find(c) != Labels::npos; }
 
-// Equal labels of one term select its diagonal.
+// Selects the diagonal of dimensions with equal labels in one term.
 void take_diagonals(Expansion& x, Term& term) {
   for (size_t i = 0; i < term.labels.size(); ++i) {
     const size_t other = term.labels.find(term.labels[i], i + 1);
@@ -132,7 +133,7 @@ size_t ordered(Expansion& x, const Term& term, const Labels& order) {
   return x.transpose(term.value, axes);
 }
 
-// The term with its dimensions in the order of `order`, and size 1 for missing labels.
+// Returns the term with its dimensions in the order of `order`, with size 1 for missing labels.
 size_t spread(Expansion& x, const Term& term, const Labels& order) {
   Labels own;
   Shape shape;

@@ -17,9 +17,9 @@ struct Transform {
   bool real_in = false, real_out = false;
 };
 
-// The factors from `rows` values to `columns` values of a transform over n, as [rows * a, columns *
-// b], with a and b 1 for real values and 2 for complex ones. For a real output, each value of the
-// half spectrum also counts for its mirror image.
+// Returns the factors from `rows` values to `columns` values of a transform over n, as [rows * a,
+// columns * b], with a and b 1 for real values and 2 for complex ones. For a real output, each
+// value of the half spectrum also counts for its mirror image.
 Tensor factors(int64_t rows, int64_t columns, int64_t n, const Transform& t) {
   const int64_t a = t.real_in ? 1 : 2, b = t.real_out ? 1 : 2;
   const Shape shape{checked_product(rows, a), checked_product(columns, b)};
@@ -43,13 +43,13 @@ Tensor factors(int64_t rows, int64_t columns, int64_t n, const Transform& t) {
   return matrix;
 }
 
-// One dimension. Complex values have a last dimension of 2.
+// Transforms one dimension. Complex values have a last dimension of 2.
 size_t transformed(Expansion& x, size_t value, size_t axis, int64_t n, const Transform& t) {
   const int64_t given = t.real_out ? n / 2 + 1 : n, columns = t.real_in ? n / 2 + 1 : n;
   const int64_t rows = std::min(given, x.shape(value)[axis]);
   value = x.slice(value, axis, 0, rows);
   Shape shape = x.shape(value);
-  const size_t dims = shape.size() - (t.real_in ? 0 : 1);  // without the pairs
+  const size_t dims = shape.size() - (t.real_in ? 0 : 1);  // without the last dimension of pairs
   std::vector<int64_t> order;
   for (size_t d = 0; d < dims; ++d)
     if (d != axis) order.push_back(static_cast<int64_t>(d));
@@ -106,7 +106,8 @@ void fourier(Expansion& x) {
   x.outputs = {value};
 }
 
-// Signal, window, size of a frame, step between frames. The window is centred in a frame.
+// Takes the signal, the window, the size of a frame and the step between frames. The window is
+// centred in a frame.
 void short_time(Expansion& x) {
   const ShapeContext& context = x.context();
   check_inputs(context, 4, 4);

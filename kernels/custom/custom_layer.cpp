@@ -1,5 +1,5 @@
-// The shapes of custom layers, and the programs of their kernels: the macros that the GPU plug-in
-// documents, then the user's sources with their own line numbers.
+// Infers shapes of custom layers, and assembles the programs of their kernels: the macros that
+// OpenVINO documents for its GPU plug-in, then the user's sources with their own line numbers.
 #include "kernels/custom/custom_layer.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace clinfer {
 namespace {
 
 constexpr size_t kDimensions = 4;
-constexpr size_t kUsualGroup = 64;  // work-items of a work-group whose size nothing states
+constexpr size_t kUsualGroup = 64;  // work-items of a work-group if no size is stated
 constexpr int64_t kMostItems = int64_t{1} << 40;
 
 [[noreturn]] void refuse(const std::string& where, const std::string& what) {
@@ -32,7 +32,7 @@ bool fits(const CustomUse::Stated& stated, const Shape& shape) {
                     [](int64_t wanted, int64_t is) { return wanted < 0 || wanted == is; });
 }
 
-// The batch that the stated one has become, if no input differs in more than that.
+// Returns the new and the stated batch size, if the inputs differ in nothing else.
 std::optional<std::pair<int64_t, int64_t>> other_batch(const CustomUse& use,
                                                        std::span<const ValueInfo> inputs) {
   std::optional<std::pair<int64_t, int64_t>> batch;
@@ -136,7 +136,7 @@ std::string as_list(const CustomLayer::Define& define, const std::string& text, 
   return std::string("(") + (floats ? "float" : "int") + "[]){" + list + "}";
 }
 
-// Text without a type goes into the program as it is, on one line.
+// Inserts text without a type into the program unchanged, on one line.
 std::string as_text(const CustomLayer::Define& define, const std::string& text) {
   if (text.find_first_of("\r\n") != text.npos || (!text.empty() && text.back() == '\\'))
     refuse(define.where, "<Define name=\"" + printable(define.name) +
@@ -145,7 +145,7 @@ std::string as_text(const CustomLayer::Define& define, const std::string& text) 
   return text;
 }
 
-// A model, which may come from anywhere, is not to write code.
+// Refuses anything but plain values: a model, which may come from anywhere, must not write code.
 void check_plain(const CustomLayer::Define& define, const std::string& text) {
   for (const char c : text)
     if (!std::isalnum(static_cast<unsigned char>(c)) &&
@@ -244,7 +244,7 @@ void define_tensor(std::ostringstream& text, const std::string& name, const Cust
   text << "#define " << name << "_OFFSET 0\n";
 }
 
-// A file's name as #line takes it.
+// Quotes a file's name for #line.
 std::string quoted(const std::string& file) {
   std::string text = "\"";
   for (const char c : file) {

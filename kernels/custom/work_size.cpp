@@ -1,4 +1,5 @@
-// Expressions of work sizes. They come from a user's file: depth and values are bounded.
+// Evaluates expressions of work sizes. They come from a user's file, so depth and values are
+// limited.
 #include <cctype>
 #include <limits>
 
@@ -8,11 +9,11 @@ namespace clinfer {
 
 namespace {
 
-constexpr int kDeepest = 64;  // parentheses and signs inside each other
+constexpr int kDeepest = 64;  // depth of parentheses and signs
 
 class Parser {
  public:
-  // `bfyx` null: only the syntax counts.
+  // Checks only the syntax if `bfyx` is null.
   Parser(const std::string& text, const std::array<int64_t, 4>* bfyx) : text_(text), bfyx_(bfyx) {}
 
   int64_t parse() {

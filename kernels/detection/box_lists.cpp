@@ -1,4 +1,4 @@
-// Work-groups and memory of the kernels that sort and suppress boxes.
+// Chooses work-groups and memory of the kernels that sort and suppress boxes.
 #include "kernels/detection/box_lists.h"
 
 #include <algorithm>
@@ -10,20 +10,21 @@ namespace clinfer {
 
 namespace {
 
-constexpr size_t kMostLocal = 512;   // more work-items wait longer for each other than they save
-constexpr size_t kBeside = 6 << 10;  // bytes of local memory for other data than keys
+// More work-items would wait longer for each other than they save.
+constexpr size_t kMostLocal = 512;
+constexpr size_t kBeside = 6 << 10;  // bytes of local memory for data other than keys
 constexpr size_t kLeastPart = 256;   // keys
 constexpr size_t kMostPart = 4096;
 constexpr size_t kMostMemory = 256 << 20;  // bytes
 
-// The number of keys sorted at a time in local memory.
+// Returns the number of keys that are sorted at a time in local memory.
 size_t part(const DeviceTraits& traits) {
   const size_t keys = traits.local_memory < kBeside ? 0 : (traits.local_memory - kBeside) / 8;
   return std::min(std::bit_floor(keys), kMostPart);
 }
 
-// The bytes of parts of FN(Space) in common/boxes.cl for `local` work-items: to suppress boxes, and
-// to sort `room` keys.
+// Return the bytes of parts of FN(Space) in common/boxes.cl for `local` work-items: to suppress
+// boxes, and to sort `room` keys.
 size_t near_bytes(size_t local) {
   const size_t words = local / 32;
   return (local * (16 + 8 + 4) + 4 * (local * (words + 1) / 2 + 2 * words + 2) + 15) / 16 * 16;

@@ -10,7 +10,7 @@
 
 namespace clinfer {
 
-// The reason for OpDef::host_reason: when such an operation runs on the host.
+// The value of OpDef::host_reason for such operations, which run on the host of CPU devices.
 inline constexpr const char* kListsOnHost =
     "CPU devices: a list is a serial chain, for which work-groups are no help there";
 
@@ -26,20 +26,20 @@ class ListMemory {
   int64_t units_ = 0;
 };
 
-// The number of keys for which memory is needed to sort `count`.
+// Returns for how many keys memory is needed to sort `count` keys.
 int64_t list_room(int64_t count);
 
-// Reason why the device cannot run the operation, or "". The first `inputs` inputs contain the
-// boxes and scores, of which `boxes` are read, and outputs are dense rows. Memory is as the
-// operation plans it.
+// Returns why the device cannot run the operation, or "". The first `inputs` inputs contain the
+// boxes and scores, of which `boxes` are read; outputs are dense rows; `memory` is the operation's
+// workspace.
 std::string reject_lists(const OpDesc& desc, const DeviceTraits& traits, size_t inputs,
                          int64_t boxes, const ListMemory& memory);
 
 std::vector<TuningPoint> list_space(const OpDesc& desc, const DeviceTraits& traits);
 TuningPoint list_heuristic(const OpDesc& desc, const DeviceTraits& traits);
-// Sets the work sizes for `groups` work-groups, the local memory, and the defines LOCAL, PART, SHORT
-// and WORDS (ints of local memory for the source). SHORT is 0 if local memory does not have room to
-// choose and sort `listed` keys, or `listed` is 0.
+// Sets the work sizes for `groups` work-groups, the local memory, and the defines LOCAL, PART,
+// SHORT and WORDS (ints of local memory for the source). SHORT is 0 if local memory is too small
+// for choosing and sorting `listed` keys, or if `listed` is 0.
 void set_lists(KernelSpec& spec, int64_t groups, const DeviceTraits& traits,
                const TuningPoint& point, size_t words = 1, int64_t listed = 0);
 

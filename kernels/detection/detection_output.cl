@@ -40,7 +40,7 @@ float4 FN(decoded)(float4 prior, float4 delta) {
   return CLIP_BEFORE ? FN(clipped)(box) : box;
 }
 
-// The box of an element of the scores as [class][prior]; the pointers are those of its image.
+// Returns the box of an element of the scores [class][prior]; the pointers are those of its image.
 float4 FN(box)(int index, __global const BOX_T* boxes, __global const PRIOR_T* priors,
 #if OBJECTNESS
                __global const FIRST_T* first,
@@ -87,7 +87,8 @@ bool FN(suppresses)(ulong key, float4 b, ulong better_key, float4 better, const 
 #define GAP 0.0f
 #define NEED(box) FN(need)(FN(area)(box), a.overlap)
 
-// The key of a prior of a list, or 0 if it is no candidate; the pointers are those of its image.
+// Returns the key of a prior in a list, or 0 if it is no candidate; the pointers are those of its
+// image.
 ulong FN(candidate)(int p, int label, __global const SCORE_T* scores,
 #if OBJECTNESS
                     __global const OBJECT_T* objects,
@@ -123,7 +124,7 @@ ulong FN(candidate)(int p, int label, __global const SCORE_T* scores,
 #else
 #define CANDIDATE(p) FN(candidate)(p, label, scores, &a)
 #endif
-// AHEAD are loaded before the first one is used.
+// Loads AHEAD scores before it uses the first one.
 #define EACH_CANDIDATE(action)                                         \
   for (int begin = item; begin < candidates; begin += AHEAD * LOCAL) { \
     ulong ahead[AHEAD];                                                \
@@ -139,7 +140,7 @@ ulong FN(candidate)(int p, int label, __global const SCORE_T* scores,
     }                                                                  \
   }
 
-// The keys of all lists of the image.
+// Applies an action to the keys of all lists of the image.
 #define EACH_FOUND(action)                                                                  \
   for (int other = n * a.lists + item / 16; other < (n + 1) * a.lists; other += LOCAL / 16) \
     for (int i = item % 16; i < counts[other]; i += 16) {                                   \
@@ -170,7 +171,7 @@ KERNEL(IN(BOX_T, locations), IN(SCORE_T, confidences), IN(PRIOR_T, prior_boxes),
   for (int i = (int)get_global_id(0); i < a.rows * 7; i += (int)get_global_size(0))
     STOREV(T, 1, 0.0f, AT(out) + i);
 
-  // Candidates.
+  // Collects the candidates.
   __local int* const ends = list->words;
   const int label = SINGLE ? a.background == 0 : group % a.lists;
   *ends = a.priors;
@@ -214,7 +215,7 @@ KERNEL(IN(BOX_T, locations), IN(SCORE_T, confidences), IN(PRIOR_T, prior_boxes),
   if (item == 0) counts[group] = found;
 #endif
 #else
-  // The number of detections in the images up to this one.
+  // Counts the detections in the images up to this one.
   __local int* const sums = list->words;
   for (int i = item; i < IMAGES; i += LOCAL) sums[i] = 0;
   barrier(CLK_LOCAL_MEM_FENCE);
@@ -223,7 +224,7 @@ KERNEL(IN(BOX_T, locations), IN(SCORE_T, confidences), IN(PRIOR_T, prior_boxes),
   int row = 0;
   for (int i = 0; i < n; ++i) row += min(sums[i], a.keep);
 #if TOGETHER
-  // The one list, by label.
+  // Sorts the only list by label.
   const int kept = sums[n];
   __global const ulong* const keys = AT(work) + n * a.room;
   __global const float4* const places = (__global const float4*)(AT(work) + a.places) + n * a.most;
@@ -243,7 +244,7 @@ KERNEL(IN(BOX_T, locations), IN(SCORE_T, confidences), IN(PRIOR_T, prior_boxes),
     bound = FN(key)(a.confidence, -1);
     SELECT(EACH_FOUND, a.keep, a.keep, bound, TAKE_NOTHING)
   }
-  // LOCAL lists at a time; ends: the number of boxes up to the end of each.
+  // Processes LOCAL lists at a time; `ends` has the number of boxes up to the end of each list.
   __local int* const ends = list->space.bounds.bins;
   int first = 0;
   do {
@@ -263,7 +264,7 @@ KERNEL(IN(BOX_T, locations), IN(SCORE_T, confidences), IN(PRIOR_T, prior_boxes),
     barrier(CLK_LOCAL_MEM_FENCE);
     const int boxes = ends[LOCAL - 1];
     for (int i = item; i < boxes; i += LOCAL) {
-      int before = 0;  // lists
+      int before = 0;  // number of lists before
       for (int step = FN(room)(min(a.lists, LOCAL)) / 2; step > 0; step /= 2)
         if (ends[before + step - 1] <= i) before += step;
       const int from = n * a.lists + first + before, at = i - (before ? ends[before - 1] : 0);

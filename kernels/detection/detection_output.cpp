@@ -38,7 +38,7 @@ Code code_of(std::string text) {
   fail_unsupported("code_type \"" + text + "\"");
 }
 
-// The settings, with all shapes checked against them. `shapes` are those of the inputs.
+// Reads the settings, and checks all shapes against them. `shapes` are those of the inputs.
 Settings read_settings(const Attributes& a, int opset, const std::vector<Shape>& shapes) {
   check_rank(shapes[0], 2, 2, "the box input");
   check_rank(shapes[1], 2, 2, "the class input");
@@ -118,7 +118,8 @@ class KeptBoxes {
     x0_.push_back(box.x0), y0_.push_back(box.y0), x1_.push_back(box.x1), y1_.push_back(box.y1);
     area_.push_back(box.area()), label_.push_back(label);
   }
-  // True if the intersection of `box` with a box of equal label exceeds this part of the union.
+  // Returns whether the intersection of `box` with a box of equal label exceeds this part of the
+  // union.
   bool overlaps(const Box& box, int32_t label, float threshold) const {
     constexpr size_t kBlock = 32;
     const float area = box.area();
@@ -188,7 +189,7 @@ class Image {
         if (priors_[p * s.prior_size] == -1.0f) count_ = p;
   }
 
-  // Grouped by label, best first.
+  // Returns the detections grouped by label, best first.
   std::vector<Detection> detect() {
     if (s_.decrease_label)
       suppress_together();
@@ -241,7 +242,8 @@ class Image {
     return s_.clip_before ? clipped(box) : box;
   }
 
-  // Scores of all classes of a prior. A prior that is not an object is background with certainty.
+  // Returns the scores of all classes of a prior. A prior that is not an object is background with
+  // certainty.
   const float* scores_of(int64_t prior) const {
     const bool is_object =
         !s_.has_objectness || !(objectness_[prior * 2 + 1] < s_.objectness_threshold);
@@ -258,8 +260,8 @@ class Image {
     std::sort(list.begin(), list.end(), is_better);
   }
 
-  // Candidates in order of score; removes those that overlap one of their class in this list too
-  // much.
+  // Takes candidates in order of score, and removes those that overlap one of their class in this
+  // list too much.
   std::vector<Detection> suppressed(const std::vector<Candidate>& sorted) const {
     std::vector<Detection> kept;
     KeptBoxes boxes;
@@ -328,7 +330,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
     for (int64_t n = begin; n < end; ++n)
       found[static_cast<size_t>(n)] = Image(s, inputs, n).detect();
   };
-  // Of one image, the classes are shared among threads.
+  // Shares the classes among threads if there is only one image.
   if (shapes[0][0] == 1)
     detect(0, 1);
   else
@@ -377,7 +379,7 @@ struct Lists {
     places = memory.add(images * each * most * kBox);
     counts = memory.add(images * each * kCount);
   }
-  int64_t each;          // of an image
+  int64_t each;          // lists of an image
   int64_t listed, most;  // boxes that are compared, and that may remain in a list
   int64_t room, order_room;
   ListMemory memory;
@@ -450,7 +452,7 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
                   .overlap = s.nms_threshold};
   const bool single = is_single(s, images);
   const auto flag = [](bool value) { return std::string(value ? "1" : "0"); };
-  // Scores that a work-item loads at a time: equally many each time.
+  // Loads the same number of scores each time, as many as fit.
   const int64_t each = ceil_div(s.priors, point["LOCAL"]);
   const int64_t ahead = ceil_div(each, ceil_div(each, kMostAhead));
   KernelSpec spec;

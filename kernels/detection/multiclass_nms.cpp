@@ -52,11 +52,11 @@ Settings read_settings(const Attributes& a, bool is_matrix) {
 // ---- shapes ------------------------------------------------------------------------------------
 
 struct Sizes {
-  int64_t images, classes, boxes;  // boxes: of an image, or of all images if they share a list
+  int64_t images, classes, boxes;  // boxes: of an image, or of all images if these share a list
 };
 
-// Two forms: boxes [images, boxes, 4] with scores [images, classes, boxes], or boxes [classes,
-// boxes, 4] with scores [classes, boxes] and the number of boxes of each image.
+// Accepts two forms: boxes [images, boxes, 4] with scores [images, classes, boxes], or boxes
+// [classes, boxes, 4] with scores [classes, boxes] and the number of boxes of each image.
 Sizes sizes_of(const Shape& boxes, const Shape& scores, const Shape* numbers) {
   check_rank(boxes, 3, 3, "the boxes");
   const size_t rank = numbers ? 2 : 3;
@@ -110,8 +110,8 @@ bool are_apart(const float* a, const float* b) {
   return a[0] > b[2] || b[0] > a[2] || a[1] > b[3] || b[1] > a[3];
 }
 
-// `list`: candidates of one class, best first. Gives those that do not overlap a better one too
-// much.
+// Appends the candidates that do not overlap a better one too much. `list`: candidates of one
+// class, best first.
 void suppress(const Settings& s, const std::vector<Row>& list, std::vector<Row>& result) {
   float threshold = s.overlap_threshold;
   for (const Row& next : list) {

@@ -13,7 +13,7 @@ typedef struct {
 #include "kernels/detection/non_max_suppression_args.cl"
 } FN(Args);
 
-// y0, x0, y1, x1
+// Returns the box as y0, x0, y1, x1.
 float4 FN(box)(__global const BOX_T* p, int step) {
   const float4 v = (float4)(LOADV(BOX_T, 1, p), LOADV(BOX_T, 1, p + step),
                             LOADV(BOX_T, 1, p + 2 * step), LOADV(BOX_T, 1, p + 3 * step));

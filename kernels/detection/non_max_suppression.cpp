@@ -1,6 +1,6 @@
-// NonMaxSuppression: for each image and class, the best boxes that do not overlap better ones.
-// Their number depends on values: infer_shapes states the maximum, evaluate() replaces its outputs
-// by tensors with as many rows as were selected, and a kernel writes -1 into unused rows.
+// NonMaxSuppression: selects, for each image and class, the best boxes that do not overlap better
+// ones. Their number depends on values: infer_shapes states the maximum, evaluate() replaces its
+// outputs by tensors with as many rows as were selected, and a kernel writes -1 into unused rows.
 #include <algorithm>
 #include <cmath>
 #include <queue>
@@ -37,7 +37,7 @@ float overlap(const Box& a, const Box& b) {
 struct Candidate {
   float score;
   int64_t image, label, box;
-  size_t checked = 0;  // number of the selected boxes with which it has been compared
+  size_t checked = 0;  // number of selected boxes that it was compared with
 };
 
 // Orders by score; equal scores by image, class and box.
@@ -51,7 +51,7 @@ constexpr double kEachBox = 10;  // multiplications, as WorkLimit counts work
 
 struct Thresholds {
   int64_t most;  // per class
-  // soft_scale 0: boxes that overlap too much are removed; else their scores decrease.
+  // soft_scale: 0 removes boxes that overlap too much; otherwise their scores are lowered.
   float overlap, score, soft_scale;
 };
 

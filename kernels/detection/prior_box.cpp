@@ -26,7 +26,7 @@ float number(const Attributes& attributes, const char* name, double otherwise) {
   return static_cast<float>(attributes.get_float(name, otherwise));
 }
 
-// Height and width from a constant input.
+// The height and width that a constant input states.
 struct Size {
   int64_t height, width;
 };
@@ -51,7 +51,8 @@ class BoxWriter {
   BoxWriter(Tensor& out, Size image, bool clip)
       : next_(out.mutable_data<float>()), left_(out.shape()[1] / 4), image_(image), clip_(clip) {}
 
-  // Centre and half sizes in pixels of the picture. `cut`: clips boxes at the top and left sides.
+  // Writes a box, given by its centre and half sizes in pixels of the picture. `cut`: clips boxes
+  // at the top and left sides.
   void put(float x, float y, float half_width, float half_height, bool cut) {
     if (left_-- <= 0) return;
     const float width = 1.0f / static_cast<float>(image_.width),
@@ -146,7 +147,7 @@ std::vector<ValueInfo> infer_prior_box(const ShapeContext& context) {
   return priors_shape(context, read_priors(context.attributes, context.opset).count);
 }
 
-// A fixed box, repeated density x density times within its area.
+// Writes a fixed box, repeated density x density times within its area.
 void put_dense(BoxWriter& boxes, float x, float y, float size, int64_t density, float half_width,
                float half_height) {
   const int64_t shift = static_cast<int64_t>(size / static_cast<float>(density));

@@ -19,7 +19,7 @@ float4 FN(clipped)(float4 box, float2 size) {  // size: width, height
   return MAX((float4)0.0f, v);
 }
 
-// Box `index`; anchors are the last dimension. delta: of the image.
+// Returns box `index`; anchors are the last dimension. `delta` points to the image's deltas.
 float4 FN(box)(int index, __global const float* anchors, __global const DELTA_T* delta, float2 size,
                const FN(Args) * a) {
   const int anchor = index % a->anchors, cell = index / a->anchors;

@@ -1,5 +1,6 @@
-// Proposal: the regions of a region proposal network: moves anchors by the deltas, selects the best
-// by score, and suppresses overlapping ones. Equal scores are ordered by (row, column, anchor).
+// Proposal computes the regions of a region proposal network: moves anchors by the deltas, selects
+// the best by score, and suppresses overlapping ones. Equal scores are ordered by (row, column,
+// anchor).
 #include <algorithm>
 #include <cmath>
 
@@ -81,7 +82,7 @@ struct Box {
   int32_t index = 0;
 };
 
-// The boxes around the cell at (0, 0), by ratio, then scale.
+// Returns the boxes around the cell at (0, 0), by ratio, then scale.
 std::vector<Box> make_anchors(const Settings& s) {
   std::vector<Box> anchors;
   const float area = s.base * s.base,
@@ -196,7 +197,8 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   for (Tensor& output : outputs) std::fill_n(output.mutable_data<float>(), output.elements(), 0.0f);
   const auto propose_image = [&](int64_t n) {
     const float* scores =
-        inputs[0].data<float>() + (n * 2 + 1) * s.anchors() * plane;  // scores of being an object
+        // The scores of being an object.
+        inputs[0].data<float>() + (n * 2 + 1) * s.anchors() * plane;
     const float* deltas = inputs[1].data<float>() + n * 4 * s.anchors() * plane;
     const std::vector<Box> kept =
         suppressed(s, propose(s, picture, anchors, scores, deltas, shape[2], shape[3]));

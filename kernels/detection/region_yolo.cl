@@ -1,4 +1,4 @@
-// Activations of a YOLO head: one work-item processes one region of one cell. Defines:
+// Applies the activations of a YOLO head. One work-item processes one region of one cell. Defines:
 //   T_IN, T_OUT  storage types
 //   SOFTMAX      1: over the classes; else each class has a logistic function
 //   GROUP        size of the work-group

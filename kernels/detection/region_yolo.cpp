@@ -83,7 +83,7 @@ void evaluate_region(const OpDesc& desc, std::span<const Tensor> inputs,
   }
 }
 
-// Strides of the output along the input's dimensions, some of which are joined.
+// Returns the strides of the output along the input's dimensions, some of which are joined.
 std::array<int64_t, 4> region_steps(const Region& r, const Shape& in, const TensorDesc& out) {
   std::array<int64_t, 4> steps{};
   for (size_t d = 0; d < 4; ++d) {

@@ -1,5 +1,5 @@
-// Grids of values from regions of a feature map: a work-item computes one element of the output.
-// Regions may have any values, in f32. Defines:
+// Computes a grid of values from each region of a feature map. A work-item computes one element of
+// the output. Regions may have any values, in f32. Defines:
 //   T, ET  storage type; type of the third input
 //   KIND   0 maximum of each bin; 1 bilinear at its position; 2 and 3 position-sensitive: average
 //          and bilinear; 4 position-sensitive with offsets; 5 bilinear samples
@@ -32,7 +32,7 @@ float FN(sample_at)(int i, int n, float begin, float end, int size) {
   return n == 1 ? 0.5f * (begin + end) * last : i * ((end - begin) * last / (n - 1)) + begin * last;
 }
 
-// The pixels of bin i of `bins` equal parts of `size` pixels, rounded outwards.
+// Returns the pixels of bin i of `bins` equal parts of `size` pixels, rounded outwards.
 int2 FN(bin)(int i, int bins, int start, int size, int limit) {
   const long begin = (long)i * size / bins + start;
   const long end = ((long)(i + 1) * size + bins - 1) / bins + start;
@@ -54,7 +54,7 @@ float FN(average)(__global const T* plane, const FN(Args) * a, int2 rows, int2 c
   return count ? sum / count : 0.0f;
 }
 
-// One weighted sample of kind 5.
+// Returns one weighted sample of kind 5.
 float FN(sample)(__global const T* plane, const FN(Args) * a, float y, float x) {
   if (!(y >= -1 && x >= -1 && y <= a->height && x <= a->width)) return 0;
   y = fmax(y, 0.0f), x = fmax(x, 0.0f);

@@ -154,8 +154,8 @@ void for_regions(int64_t regions, const Features& features, int64_t each, const 
                         });
 }
 
-// The position of sample i of n between the two ends of a region (relative coordinates) on `size`
-// pixels.
+// Returns the position of sample i of n between the two ends of a region (relative coordinates) on
+// `size` pixels.
 float sample_at(int64_t i, int64_t n, float begin, float end, int64_t size) {
   const float last = static_cast<float>(size - 1);
   if (n == 1) return 0.5f * (begin + end) * last;
@@ -231,7 +231,7 @@ std::vector<ValueInfo> infer_sensitive(const ShapeContext& context) {
   return {grid(context, s.channels, s.group, s.group)};
 }
 
-// Average of the part of the map that bin (y, x) covers.
+// Returns the average of the part of the map that bin (y, x) covers.
 float average_of(const Plane& plane, float top, float left, float height, float width, int64_t y,
                  int64_t x) {
   const auto range = [](float start, float size, int64_t i, int64_t limit) -> Span {
@@ -392,7 +392,7 @@ void evaluate_deformable(const OpDesc& desc, std::span<const Tensor> inputs,
 struct Align {
   int64_t height, width, samples;
   bool average;
-  // The region is (given + before) * scale + after, with sides of at least `least`.
+  // The region becomes (given + before) * scale + after, with sides of at least `least`.
   float scale, before, after, least;
 };
 
@@ -444,7 +444,7 @@ struct Sample {
 Sample sample_of(float y, float x, int64_t height, int64_t width) {
   Sample s{};
   if (!(y >= -1 && x >= -1 && y <= static_cast<float>(height) && x <= static_cast<float>(width)))
-    return s;  // has the value 0
+    return s;  // a sample with the value 0
   const auto split = [](float v, int64_t size, int64_t& low, int64_t& high) {
     v = std::max(v, 0.0f);
     low = std::min(static_cast<int64_t>(v), size - 1);
@@ -472,8 +472,8 @@ void evaluate_align(const OpDesc& desc, std::span<const Tensor> inputs, std::spa
     const float left = on_map(0), top = on_map(1);
     const float bin_width = std::max(on_map(2) - left, a.least) / static_cast<float>(a.width);
     const float bin_height = std::max(on_map(3) - top, a.least) / static_cast<float>(a.height);
-    // One sample per pixel unless stated; for a bin far larger than the map, as many as distinguish
-    // its pixels.
+    // Takes one sample per pixel unless the number is stated; in a bin far larger than the map, as
+    // many as distinguish the map's pixels.
     const auto samples = [&](float size, int64_t pixels) {
       return a.samples ? a.samples : std::clamp<int64_t>(to_index(std::ceil(size)), 0, 4 * pixels);
     };
@@ -506,7 +506,7 @@ void evaluate_align(const OpDesc& desc, std::span<const Tensor> inputs, std::spa
 
 // ---- kernel ------------------------------------------------------------------------------------
 
-// All kinds, as arguments of the kernel.
+// The settings of all kinds, as arguments of the kernel.
 struct Regions {
   int64_t kind = 0, group = 1, bins_y = 1, bins_x = 1, part = 1, samples = 0, average = 0;
   float scale = 1, trans = 0, before = 0, after = 0, least = 0;

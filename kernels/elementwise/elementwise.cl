@@ -1,5 +1,5 @@
-// One function of the elements of up to N strided operands, including the tail. The prologue
-// defines the parts that differ between functions:
+// Applies one function to the elements of up to N strided operands, including the tail. The
+// prologue defines the parts that differ between functions:
 //   OPERANDS              parameters of the kernel
 //   FN(single), FN(wide)  the function of one element and of V elements
 //   SINGLE(i), WIDE(i)    these functions applied to the elements at position i of the innermost
@@ -34,7 +34,7 @@ KERNEL(OUT(OUT_T, out), const FN(Args) walk OPERANDS) {
     to += i * walk.out[d];
     for (int k = 0; k < N; ++k) from[k] += i * walk.in[k][d];
   }
-  if (rest > 0) return;  // past the last run
+  if (rest > 0) return;  // past the last run of elements
 
   for (int row = first; row < last; ++row) {
     __global OUT_T* target = AT(out) + to;

@@ -34,7 +34,7 @@ struct Entry {
   const char* type;
   int first_opset;
   Kind kind;
-  const char* function;  // if it does not depend on attributes
+  const char* function;  // set if it does not depend on attributes
 };
 
 constexpr Entry kTable[] = {
@@ -118,7 +118,7 @@ const Entry& entry_of(const std::string& type) {
 
 int64_t wrapped(uint64_t value) { return static_cast<int64_t>(value); }
 
-// Division that rounds down; 0 if there is no result (division by 0).
+// Divides and rounds down; returns 0 if there is no result (division by 0).
 int64_t floor_divide(int64_t x, int64_t y) {
   if (y == 0) return 0;
   if (y == -1) return wrapped(0 - static_cast<uint64_t>(x));
@@ -194,8 +194,8 @@ constexpr IntegerFunction kInteger[] = {
 
 // ---- parameters --------------------------------------------------------------------------------
 
-// A parameter that the specification allows as an input and that is a constant scalar in every
-// model.
+// Returns a parameter that the specification allows as an input, and that is a constant scalar in
+// every model.
 float parameter(const OpDesc& desc, std::span<const Tensor> values, size_t i, const char* what) {
   if (i >= values.size())
     fail_model(std::string("has no input ") + std::to_string(i) + " (" + what + ")");
@@ -208,8 +208,8 @@ std::string broadcast_mode(const Attributes& attributes) {
   return attributes.get_string("auto_broadcast", "numpy");
 }
 
-// The dimensions of a PReLU slope, aligned to `shape` as in numpy: one value per channel, or
-// unchanged.
+// Returns the dimensions of a PReLU slope, aligned to `shape` as in NumPy: one value per channel,
+// or unchanged.
 Shape slope_shape(const Shape& slope, const Shape& shape) {
   if (slope.size() != 1 || slope[0] == 1 || shape.size() < 2) return slope;
   Shape aligned(shape.size() - 1, 1);
@@ -217,8 +217,8 @@ Shape slope_shape(const Shape& slope, const Shape& shape) {
   return aligned;
 }
 
-// The dimensions of the second operand of "pdpd", which starts at dimension `axis`; dimensions past
-// the end are dropped.
+// Returns the dimensions of the second operand of "pdpd", which starts at dimension `axis`;
+// dimensions past the end are dropped.
 Shape pdpd_shape(Shape shape, size_t rank, int64_t axis) {
   if (axis == -1) axis = static_cast<int64_t>(rank) - static_cast<int64_t>(shape.size());
   while (!shape.empty() && shape.back() == 1) shape.pop_back();
@@ -458,12 +458,12 @@ float stated_step(const Attributes& attributes) {
   return static_cast<float>(attributes.get_float(kQuantizationStep, 0));
 }
 
-// x -> round((x - il) / (ih - il) * (levels - 1)) / (levels - 1) * (oh - ol) + ol, with x clamped
-// to the limits, as steps with constants computed per channel (or in the shape of the ranges), so
-// that layers with different ranges share a kernel. Values are clamped as integers.
-// With a stated step: round(x / step) limited, times the output's step.
+// Returns x -> round((x - il) / (ih - il) * (levels - 1)) / (levels - 1) * (oh - ol) + ol, with x
+// clamped to the limits, as steps with constants computed per channel (or in the shape of the
+// ranges), so that layers with different ranges share a kernel. Values are clamped as integers.
+// With a stated step it is round(x / step), limited, times the output's step.
 TailSteps fake_quantize_tail(const OpDesc& desc) {
-  constexpr float kMostLevels = 1 << 22;  // the range in which "to_level" rounds
+  constexpr float kMostLevels = 1 << 22;  // the range in which "to_level" rounds correctly
   Shape shape, aligned[4];
   for (size_t i = 0; i < 4; ++i) {
     const Tensor& range = desc.constants[i + 1];
@@ -612,12 +612,12 @@ ElementFunction element_function(const OpDesc& desc, std::span<const Tensor> val
   if (desc.type == "Clamp") {
     f.alpha = static_cast<float>(attributes.get_float("min"));
     f.beta = static_cast<float>(attributes.get_float("max"));
-    // The largest number of f32 stands for no limit, as converters write it.
+    // Takes the largest f32 for no limit, as converters write it.
     constexpr float kMost = std::numeric_limits<float>::max();
     if (f.alpha <= -kMost) f.alpha = -std::numeric_limits<float>::infinity();
     if (f.beta >= kMost) f.beta = std::numeric_limits<float>::infinity();
     if (const ElementType type = desc.inputs[0].type; !is_float(type)) {
-      // The integers between the bounds, limited to those of the type.
+      // Rounds the bounds to integers between them, and limits these to the type's range.
       const auto of_type = [&](float bound) {
         return Tensor::of(type, {1}, std::vector{bound}).to_floats()[0];
       };
@@ -719,8 +719,8 @@ TensorDesc aligned_operand(const OpDesc& desc, size_t i) {
   return aligned;
 }
 
-// Operations that treat booleans differently state it in their type or attributes: on the device
-// booleans are bytes.
+// Rewrites operations that treat booleans differently as ones whose type or attributes state that,
+// because booleans are bytes on the device.
 static void expand_by_type(Expansion& x) {
   if (x.context().type == "ConvertLike")
     x.outputs = {x.convert(0, x.info(1).type)};

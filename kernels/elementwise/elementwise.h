@@ -1,5 +1,5 @@
-// The functions that the operations of elementwise.cpp compute on one element, which shapes,
-// reference and kernels share.
+// The functions of one element behind the operations of elementwise.cpp. Shapes, reference and
+// kernels share them.
 #pragma once
 
 #include <span>
@@ -22,16 +22,16 @@ struct ElementFunction {
   size_t operands = 1;
 };
 
-// `values`: the inputs that are constant, else empty tensors. Parameters that are inputs (of Selu,
-// HardSigmoid) must be constant, else throws Error{unsupported}.
+// Returns the function. `values`: the inputs that are constant, else empty tensors. Throws
+// Error{unsupported} if parameters that are inputs (of Selu, HardSigmoid) are not constant.
 ElementFunction element_function(const OpDesc& desc, std::span<const Tensor> values);
 
-// Input `i` broadcast to the output's shape: has the output's rank, with stride 0 along broadcast
-// dimensions. Follows numpy, and the separate rules of PReLU and of auto_broadcast="pdpd". Throws
-// Error{bad_model} if shapes disagree.
+// Returns input `i` broadcast to the output's shape: it has the output's rank, with stride 0 along
+// broadcast dimensions. Follows NumPy, and the separate rules of PReLU and of
+// auto_broadcast="pdpd". Throws Error{bad_model} if shapes disagree.
 TensorDesc aligned_operand(const OpDesc& desc, size_t i);
 
-// Functions on integers, exact. The OpenCL expressions are for int x, y and use the macros of
+// Exact functions on integers. The OpenCL expressions are for int x, y and use the macros of
 // kIntegerHelpers.
 struct IntegerFunction {
   std::string_view name;
@@ -39,18 +39,18 @@ struct IntegerFunction {
   std::string_view opencl;
 };
 extern const std::string_view kIntegerHelpers;
-const IntegerFunction* find_integer(std::string_view name);  // nullptr: only on floats
+const IntegerFunction* find_integer(std::string_view name);  // nullptr for functions on floats only
 
-bool is_comparison(std::string_view name);  // of floats: equal, less ...
+bool is_comparison(std::string_view name);  // comparisons of floats: equal, less ...
 bool compare(std::string_view name, float x, float y);
 std::string_view comparison_sign(std::string_view name);  // "==", "<" ...
 
-// Attribute of a FakeQuantize whose input's limits are whole numbers of steps apart from 0: that
-// step, exactly. Halves are rounded to the even number of steps then, as ONNX's QuantizeLinear does,
+// Attribute of a FakeQuantize whose input's limits are a whole number of steps away from 0: the
+// exact step. Halves are then rounded to the even number of steps, as in ONNX's QuantizeLinear,
 // which adds the zero point later.
 inline constexpr const char* kQuantizationStep = "step";
 
-// `step`: as kQuantizationStep, or 0 where none is stated.
+// `step`: the value of kQuantizationStep, or 0 if none is stated.
 float fake_quantize(float x, float in_low, float in_high, float out_low, float out_high,
                     float levels, float step);
 

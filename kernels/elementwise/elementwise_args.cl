@@ -1,4 +1,4 @@
-// Arguments of elementwise.cl, for OpenCL C and C++: sizes and strides of the loops, and the
-// elements and rows that a work-item computes.
+// Arguments of elementwise.cl, for OpenCL C and C++: sizes and strides of the loops, and how many
+// elements and rows a work-item computes.
 int size[DIMS], out[DIMS], in[N][DIMS];
 int run, rows;

@@ -22,25 +22,25 @@ constexpr size_t kMostDims = 8, kMostOperands = 16;
 
 struct Operand {
   TensorDesc view;   // broadcast to the output's shape
-  Tensor constant;   // or empty
-  size_t input = 0;  // of the OpDesc
-  // The scale of a quantised operand of the tail: its bytes represent scale[0] * byte + scale[1].
+  Tensor constant;   // empty for other operands
+  size_t input = 0;  // index of the OpDesc's input
+  // The scale of a quantised operand of the tail, whose bytes represent scale[0] * byte + scale[1].
   std::optional<std::array<float, 2>> scale{};
 };
 
-// One loop over the output with the steps of each operand, in elements.
+// One loop over the output, and the steps of each operand, in elements.
 struct Loop {
   int64_t size = 1, out = 0;
   std::vector<int64_t> in;
 };
 
-// The kernel's loops and operands, before the text is generated.
+// The kernel's loops and operands, from which the text is generated.
 struct Program {
   ElementFunction function;
   std::vector<Operand> operands;  // of the function, then of the tail in the order of use
   std::vector<Loop> loops;        // outermost first, merged
   bool floats = false;            // computes in float, else in int
-  bool vectors = false;           // the innermost loop can be computed in vectors
+  bool vectors = false;           // true if the innermost loop can be computed in vectors
 };
 
 TensorDesc numpy_aligned(const TensorDesc& operand, const Shape& out) {
@@ -51,7 +51,8 @@ TensorDesc numpy_aligned(const TensorDesc& operand, const Shape& out) {
   return aligned;
 }
 
-// Constants are uploaded densely in the order of the output's memory, without broadcast dimensions.
+// Returns a constant as it is uploaded: dense, in the order of the output's memory, without
+// broadcast dimensions.
 Tensor packed_constant(const Operand& operand, const std::vector<size_t>& order, Shape& strides) {
   Shape shape, from, out_strides(operand.view.shape.size(), 0);
   for (size_t d : order) {
@@ -68,9 +69,9 @@ Tensor packed_constant(const Operand& operand, const std::vector<size_t>& order,
                      operand.constant.type());
 }
 
-// With few channels (BGR pictures), vectors would be mostly empty. If the tensors are dense rows of
-// pixels, several pixels count as one with many channels, and constants per channel are repeated as
-// often.
+// Makes wider vectors for tensors with few channels (BGR pictures), whose vectors would be mostly
+// empty. If the tensors are dense rows of pixels, several pixels count as one with many channels,
+// and constants per channel are repeated.
 void widen_channels(Program& program) {
   if (program.loops.size() < 2) return;
   Loop &inner = program.loops.back(), &outer = program.loops[program.loops.size() - 2];
@@ -105,8 +106,8 @@ void widen_channels(Program& program) {
   inner.size *= pixels;
 }
 
-// True if the output holds quantised values (not booleans): integers from 0 to 255 before they are
-// stored.
+// Returns whether the output holds quantised values (not booleans): integers from 0 to 255 before
+// they are stored.
 bool makes_bytes(const OpDesc& desc) { return desc.type == "Quantize" || quantizes(desc.tail); }
 
 Program make_program(const OpDesc& desc) {
@@ -135,7 +136,7 @@ Program make_program(const OpDesc& desc) {
       if (operand.view.type == ElementType::u8) operand.scale = {op.alpha, op.beta};
     }
 
-  // Loops in the order of the output's memory, without dimensions of size 1.
+  // Orders the loops as in the output's memory, without dimensions of size 1.
   std::vector<size_t> order;
   for (size_t d = 0; d < out.shape.size(); ++d)
     if (out.shape[d] != 1) order.push_back(d);
@@ -239,8 +240,8 @@ std::string reject_elementwise(const OpDesc& desc, const DeviceTraits&) {
 
 TuningPoint point_of(int vector, int run) { return {{{"V", vector}, {"RUN", run}}}; }
 
-// RUN: the number of elements that one work-item computes: part of the innermost loop, or several
-// rows if that loop is short.
+// Returns the points. RUN is the number of elements that one work-item computes: part of the
+// innermost loop, or several rows if that loop is short.
 std::vector<TuningPoint> elementwise_space(const OpDesc& desc, const DeviceTraits& traits) {
   const Program program = make_program(desc);
   std::vector<TuningPoint> points;
@@ -254,7 +255,7 @@ std::vector<TuningPoint> elementwise_space(const OpDesc& desc, const DeviceTrait
       continue;
     for (int run : {1, 8, 64}) points.push_back(point_of(vector, vector * run));
   }
-  // The last one, so that records of the others keep their meaning.
+  // Appends this point last, so that records of the others keep their meaning.
   if (std::find(points.begin(), points.end(), point_of(8, 8)) != points.end())
     points.push_back(point_of(8, 16));
   return points;
@@ -265,7 +266,7 @@ TuningPoint elementwise_heuristic(const OpDesc& desc, const DeviceTraits& traits
   const Program program = make_program(desc);
   if (!program.vectors) return point_of(1, wide ? 256 : 1);
   if (!wide) {
-    // Few work-items with much to load each, but enough for the device.
+    // Chooses few work-items with much to load each, but enough for the device.
     const int64_t elements = desc.outputs[0].elements();
     if (!has_few_registers(traits) && aligned(program, desc, traits, 8))
       for (const int run : {16, 8})
@@ -274,21 +275,21 @@ TuningPoint elementwise_heuristic(const OpDesc& desc, const DeviceTraits& traits
   }
   std::vector<TuningPoint> points{point_of(8, 8 * 64), point_of(4, 4 * 64)};
   if (traits.vector_width >= 16) points.insert(points.begin(), point_of(16, 16 * 64));
-  // The remainder of a loop is computed element by element.
+  // Prefers vectors without a remainder, which is computed element by element.
   const int64_t size = program.loops.back().size;
   return cheapest(points, [size](const TuningPoint& point) {
     return static_cast<double>(size / point["V"] + size % point["V"]);
   });
 }
 
-// True if integers are computed by a float function, whose result is rounded.
+// Returns whether integers are computed by a float function, whose result is rounded.
 bool is_rounded(const Program& program) {
   const std::string& name = program.function.name;
   return !program.floats && name != "clamp" && !find_integer(name) && find_unary(name);
 }
 
-// The function as an expression of x, y, and z0.. for the other operands, which are floats (of any
-// width) or ints.
+// Returns the function as an expression of x, y, and z0.. for the other operands, which are floats
+// (of any width) or ints.
 std::string base_expression(const Program& program) {
   const ElementFunction& f = program.function;
   if (f.name == "identity") return "x";
@@ -324,7 +325,7 @@ std::string base_expression(const Program& program) {
 
 std::string operand_name(size_t i) { return "in" + std::to_string(i); }
 
-// FN(single) or FN(wide): applies the function to its operands, then the tail.
+// Returns FN(single) or FN(wide), which applies the function to its operands, then the tail.
 std::string function_text(const char* name, const std::string& type, const Program& program,
                           const std::vector<PostOp>& tail) {
   std::string text = type + " FN(" + name + ")(";
@@ -353,7 +354,7 @@ std::string load_text(const std::string& stored, bool floats, const std::string&
   return floats ? "convert_float(" + value + ")" : "convert_int(" + value + ")";
 }
 
-// Integers wrap around, except for results of float functions.
+// Lets integers wrap around, except for results of float functions.
 std::string store_text(const OpDesc& desc, const Program& program) {
   const std::string stored = value_type(desc.outputs[0].type);
   if (stored == "half") return "vstore_half_rte(v, 0, p)";

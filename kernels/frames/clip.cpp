@@ -1,4 +1,4 @@
-// Clips: network inputs of several frames.
+// Recognises clips: network inputs of several frames.
 #include "kernels/frames/clip.h"
 
 namespace clinfer {
@@ -7,7 +7,7 @@ std::optional<ClipAxes> clip_axes(const Shape& shape, bool nhwc) {
   const size_t rank = shape.size();
   if (rank != 5 && !(rank == 6 && shape[1] == 1)) return std::nullopt;
   const auto is_channels = [&](size_t axis) { return shape[axis] == 1 || shape[axis] == 3; };
-  const size_t first = rank - 4;  // of the four that are not the batch
+  const size_t first = rank - 4;  // the first of the four dimensions after the batch
   if (nhwc)
     return is_channels(rank - 1) ? std::optional(ClipAxes{first, rank - 1, rank - 3, rank - 2})
                                  : std::nullopt;

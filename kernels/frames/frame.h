@@ -1,4 +1,4 @@
-// Video frames as networks take them: their memory, the way into a network's input, and the way back
+// Video frames for networks: their memory, their placement in a network's input, and the way back
 // from there to the frame. Part of the public interface.
 #pragma once
 
@@ -40,14 +40,14 @@ struct Rect {
   int x = 0, y = 0, width = 0, height = 0;
 };
 
-// Makes a stored picture upright: rows become columns if `transpose`, then left and right, top and
-// bottom of that are exchanged.
+// Makes a stored picture upright: first exchanges rows and columns if `transpose`, then mirrors
+// left and right (`mirror_x`), top and bottom (`mirror_y`).
 struct Orientation {
   bool transpose = false, mirror_x = false, mirror_y = false;
   bool operator==(const Orientation&) const = default;
 };
 
-// Turned by `first`, then by `second`.
+// Returns the orientation that `first` and then `second` give.
 inline Orientation turned(const Orientation& first, const Orientation& second) {
   const bool x = second.transpose ? first.mirror_y : first.mirror_x;
   const bool y = second.transpose ? first.mirror_x : first.mirror_y;
@@ -70,8 +70,7 @@ struct Frame {
 };
 
 // The arithmetic that turns Y'CbCr into RGB. exact: by the matrix and range of the frame, rounded
-// to 8 bits once. videoconvert: with the 8-bit coefficients of GStreamer's videoconvert, to the
-// bit.
+// to 8 bits once. videoconvert: bit-exact with the 8-bit coefficients of GStreamer's videoconvert.
 enum class ColorArithmetic { exact, videoconvert };
 
 enum class ResizeMode { stretch, letterbox, crop };
@@ -86,14 +85,14 @@ struct FrameTransform {
   float pad_value = 0;   // 0..255, around a letterboxed picture (before mean and scale)
   bool centered = true;  // letterbox: picture in the middle, else at the top left
   bool nhwc = false;     // the input's logical shape is [N,H,W,C], not [N,C,H,W]
-  Orientation turn;      // of the upright picture, before it fills the input
+  Orientation turn;      // turn of the upright picture, before it fills the input
   ColorArithmetic color_arithmetic = ColorArithmetic::exact;
 };
 
 // The mapping between the picture and the network's input: frame_x = (x - left) * x_scale +
 // origin_x, with x in network input pixels (continuous coordinates: pixel i covers [i, i+1));
-// likewise for y. Where the picture is transposed, the network's y counts for frame_x, its x for
-// frame_y; where it is mirrored, a scale is negative.
+// likewise for y. If `transposed`, frame_x follows from the network's y, and frame_y from its x. A
+// negative scale mirrors.
 struct Placement {
   float left = 0, top = 0;           // network pixels
   float x_scale = 1, y_scale = 1;    // frame pixels per network pixel
@@ -104,10 +103,10 @@ struct Placement {
 // Computes the placement of the picture for a network input of width x height.
 Placement placement_of(const Frame& frame, const FrameTransform& transform, int width, int height);
 
-// Bytes and rows of each plane of a frame (rows x row bytes), for uploads.
+// The bytes and rows of each plane of a frame (rows x row bytes), for uploads.
 struct PlaneSize {
   int rows = 0, row_bytes = 0;
-  // The bytes from the first to the last, with rows `stride` bytes apart.
+  // Returns the bytes from the first to the last, with rows `stride` bytes apart.
   int64_t bytes(int stride) const { return int64_t{stride} * (rows - 1) + row_bytes; }
 };
 std::array<PlaneSize, 3> plane_sizes(const Frame& frame);

@@ -50,8 +50,8 @@ typedef struct {
 #define PLANES __read_only image2d_t luma, __read_only image2d_t chroma
 #define PLANE_NAMES luma, chroma
 
-// First and second component of the texels at V columns of one row. An UNORM value is a multiple of
-// 1/255 or 1/65535, so rounding gives the sample back.
+// Loads the first and second component of the texels at V columns of one row. An UNORM value is a
+// multiple of 1/255 or 1/65535, so rounding restores the sample.
 #define UNORM_ONE (SAMPLE_BYTES == 1 ? 255.0f : 65535.0f)
 INTV(V) FN(load)(__read_only image2d_t plane, INTV(V) x, int y, INTV(V) * second) {
 #if V == 1
@@ -74,14 +74,14 @@ INTV(V) FN(load)(__read_only image2d_t plane, INTV(V) x, int y, INTV(V) * second
 #define PLANES __global const uchar *p0, __global const uchar *p1, __global const uchar *p2
 #define PLANE_NAMES c0, c1, c2
 
-// The sample at byte x of a row; its address need not be even.
+// Reads the sample at byte x of a row; its address need not be even.
 #if SAMPLE_BYTES == 1
 #define BYTES(p, x) (p)[x]
 #else
 #define BYTES(p, x) ((p)[x] | ((p)[(x) + 1] << 8))
 #endif
 
-// Samples of one component at V columns of one row, x in bytes.
+// Loads the samples of one component at V columns of one row, x in bytes.
 INTV(V) FN(load)(__global const uchar* p, INTV(V) x) {
 #if V == 1
   return BYTES(p, x);
@@ -99,7 +99,7 @@ INTV(V) FN(load)(__global const uchar* p, INTV(V) x) {
 }
 #endif
 
-// The sample as the colour conversion takes it: 10 bits for exact colours, else 8.
+// Converts a sample for the colour conversion: 10 bits for exact colours, else 8.
 #if SAMPLE_BYTES == 1
 #define SAMPLE(v) (v)
 #elif EXACT
@@ -108,12 +108,12 @@ INTV(V) FN(load)(__global const uchar* p, INTV(V) x) {
 #define SAMPLE(v) ((((v) >> a->down) & 1023) >> 2)
 #endif
 
-// (a - 128 as both bytes of a 16-bit number) * c / 65536: the arithmetic of videoconvert's colour
-// matrix.
+// Computes (a - 128 as both bytes of a 16-bit number) * c / 65536, the arithmetic of videoconvert's
+// colour matrix.
 #define SPREAD(a) ((((a)-128) << 8) | (((a)-128) & 255))
 #define SCALED(a, c) (((a) * (c)) >> 16)
 
-// R, G and B of the pixels in columns x of the row y of the frame.
+// Computes R, G and B of the pixels in columns x of row y of the frame.
 void FN(pixels)(PLANES, const FN(Args) * a, int y, INTV(V) x, INTV(V) * r, INTV(V) * g,
                 INTV(V) * b) {
 #if YUV
@@ -129,7 +129,7 @@ void FN(pixels)(PLANES, const FN(Args) * a, int y, INTV(V) x, INTV(V) * r, INTV(
   const INTV(V) cr = SAMPLE(FN(load)(p2 + cy * a->row_stride[2], cx * a->step[2]));
 #endif
 #if EXACT
-  // Fixed point with `fraction_bits` of fraction, rounded to 8 bits.
+  // Uses fixed point with `fraction_bits` bits of fraction, rounded to 8 bits.
   const INTV(V) u = cb - a->middle, v = cr - a->middle;
   const INTV(V) grey = (l - a->black) * a->coefficient[0] + (1 << (a->fraction_bits - 1));
   *r = clamp((grey + v * a->coefficient[1]) >> a->fraction_bits, 0, 255);
@@ -169,7 +169,8 @@ KERNEL(
   __global const uchar* c2 = AT(p2) + a.component_offset[2];
 #endif
 
-  // The columns on either side of each pixel; exact in integers, then rounded as OpenCV rounds.
+  // Finds the columns on either side of each pixel; exact in integers, then rounded as OpenCV
+  // rounds.
   const INTV(V) lane = CAT(LANES_, V);
   const INTV(V) x = clamp(column + lane - a.to_x, 0, a.to_width - 1);
   const INTV(V) numerator = max((2 * x + 1) * a.from_width - a.to_width, 0);
@@ -204,7 +205,7 @@ KERNEL(
       b = BLEND(bt, ba * wx0 + bb * wx1, wy0, wy1);
     }
     const int end = min(V, a.width - column);
-    // Lanes from begin to stop are inside the picture, the others in the border.
+    // Lanes from begin to stop - 1 are inside the picture, the others in the border.
     const int begin = in_picture ? clamp(a.to_x - column, 0, end) : end;
     const int stop = in_picture ? clamp(a.to_x + a.to_width - column, begin, end) : end;
     __global OUT_T* o = AT(out) + a.out_offset + row * a.stride_y + column * a.stride_x;

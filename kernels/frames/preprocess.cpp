@@ -1,5 +1,5 @@
-// Video frame to network input: placement, the launch, and the reference implementation in plain
-// C++ of the kernel in preprocess.cl.
+// Converts a video frame to a network's input: placement, the launch, and the reference
+// implementation in plain C++ of the kernel in preprocess.cl.
 #include "kernels/frames/preprocess.h"
 
 #include <algorithm>
@@ -15,16 +15,16 @@ namespace {
 
 constexpr int kMaxFrame = 32767, kMaxNetwork = 16384;  // 2 * network * frame stays below 2^31
 
-// The location of the samples of one component in a plane.
+// The positions of one component's samples in a plane.
 struct Component {
-  int plane = 0, offset = 0, step = 1;  // bytes
+  int plane = 0, offset = 0, step = 1;  // offset and step in bytes
 };
 
 struct Layout {
   bool yuv = false;
   int shift_x = 0, shift_y = 0;           // of the second and third component
   std::array<Component, 3> components{};  // Y, U, V or R, G, B
-  int down = 0;                           // of samples of 10 bits in two bytes: their place
+  int down = 0;                           // position of samples of 10 bits in two bytes
   int depth = 8;                          // bits of a sample
 };
 
@@ -70,7 +70,7 @@ Layout layout_of(PixelFormat format) {
   return {};
 }
 
-// The kernel's name of the type of the network's input; nullptr for unsupported types.
+// Returns the kernel's name for the type of the network's input; nullptr for unsupported types.
 const char* stored_name(ElementType type) {
   switch (type) {
     case ElementType::f32:
@@ -92,16 +92,16 @@ const char* stored_name(ElementType type) {
   throw Error(ErrorCode::bad_argument, "video frame: " + why, place);
 }
 
-// The part of the frame that is used, and its position in the network's input, which is turned as
-// the frame is stored: width and height are the input's, exchanged if the picture is transposed. A
-// column or row that is mirrored is counted from the input's other edge.
+// The part of the frame that is used, and its position in the network's input, which is turned like
+// the stored frame: width and height are the input's, exchanged if the picture is transposed. A
+// mirrored column or row counts from the input's other edge.
 struct Fit {
   Rect from, to;
   int width, height;
   bool mirror_columns, mirror_rows, transposed;
 };
 
-// The part of the region inside the picture.
+// Returns the part of the region inside the picture.
 Rect region_in_picture(const Frame& frame) {
   const Rect& r = frame.region;
   if (r.width == 0) return {0, 0, frame.width, frame.height};
@@ -142,7 +142,7 @@ Fit fit(const Frame& frame, const FrameTransform& transform, int width, int heig
     const double ratio = std::min(x_ratio, y_ratio);
     to.width = rounded(shown_width * ratio, width);
     to.height = rounded(from.height * ratio, height);
-    // The upright picture's place: the larger border of an odd one is on the right and below.
+    // Places the upright picture: if the border is odd, its larger part is on the right and below.
     const auto start = [&](int spare, bool mirrored) {
       const int before = transform.centered ? spare / 2 : 0;
       return mirrored ? spare - before : before;
@@ -170,8 +170,9 @@ ColorMatrix color_matrix(const Frame& frame, int depth, ColorArithmetic arithmet
   if (frame.matrix == YuvMatrix::bt709) kr = 0.2126, kb = 0.0722;
   if (frame.matrix == YuvMatrix::bt2020) kr = 0.2627, kb = 0.0593;
   const double kg = 1 - kr - kb;
-  // Times 256 on 8-bit samples, as videoconvert rounds them. Exact: with as many bits of fraction as
-  // 32-bit integers have room for; luma and chroma together stay below 1.3e9.
+  // On 8-bit samples the coefficients are multiplied by 256, as videoconvert rounds them. For exact
+  // colours they have as many bits of fraction as fit 32-bit integers; luma and chroma together
+  // stay below 1.3e9.
   const bool exact = arithmetic == ColorArithmetic::exact;
   const int fraction_bits = exact ? depth + 11 : 8;
   const int unit = exact ? 1 << (depth - 8) : 1;  // samples are this much finer than 8 bits
@@ -229,7 +230,8 @@ int checked(int64_t value, const char* what) {
   return static_cast<int>(value);
 }
 
-// The two source positions of position i of the resized axis, and their weights in units of 1/2048.
+// The two source positions for position i of the resized axis, and their weights in units of
+// 1/2048.
 struct Tap {
   int first, second, weight_first, weight_second;
 };
@@ -245,7 +247,7 @@ Tap tap(int i, int from, int from_size, int to_size) {
           static_cast<int>(std::rint(share * 2048))};
 }
 
-// R, G, B of one pixel of a frame.
+// Reads R, G, B of single pixels of a frame.
 class PixelReader {
  public:
   PixelReader(const Frame& frame, ColorArithmetic arithmetic)
@@ -412,7 +414,7 @@ static KernelPlan make_plan(const Frame& frame, const std::array<DevicePlane, 3>
   args.width = f.width;
   args.height = f.height;
   args.channels = channels;
-  // Columns and rows of the stored picture go where those of the upright one are.
+  // Stores columns and rows of the stored picture where those of the upright one belong.
   args.stride_x = checked(out.strides[x_dim], "a stride of the network's input");
   args.stride_y = checked(out.strides[y_dim], "a stride of the network's input");
   if (f.transposed) std::swap(args.stride_x, args.stride_y);
@@ -480,7 +482,8 @@ constexpr const char* kKindNames[] = {"yuv", "rgb", "surface"};
 
 bool is_channels(int64_t size) { return size == 1 || size == 3; }
 
-// Vectors over pixels on a CPU; one or a few pixels per work-item on a GPU.
+// Returns whether to use vectors over pixels, as on a CPU; a GPU computes one or a few pixels per
+// work-item.
 bool is_wide(const DeviceTraits& traits) { return traits.is_cpu || traits.vector_width > 1; }
 
 TuningPoint point_of(int vector, int rows, int group_x, int group_y) {

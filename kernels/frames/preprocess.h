@@ -1,5 +1,5 @@
-// Turns a video frame into a network's input: the description that the device kernel, its reference
-// implementation in plain C++ and the elements share.
+// Turns video frames into a network's input. This is the description that the device kernel, its
+// reference implementation in plain C++ and the elements share.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace clinfer {
 
-// One plane of a frame on the device: the number of its Argument input, and its layout there.
+// The layout of one plane of a frame on the device. Its number is that of its Argument input.
 struct DevicePlane {
   int offset = 0;  // bytes
   int stride = 0;  // bytes
@@ -45,7 +45,7 @@ KernelPlan plan_preprocess(const Frame& frame, const std::array<DevicePlane, 3>&
 KernelPlan plan_surface_preprocess(const Frame& frame, const FrameTransform& transform,
                                    const TensorDesc& out, int image, const TuningPoint& point);
 
-// The kind of a picture determines the machine code: pictures of one kind that fill inputs of one
+// The kinds of pictures with different machine code. Pictures of one kind that fill inputs of one
 // shape share a tuning point.
 enum class PictureKind { yuv, rgb, surface };
 PictureKind kind_of(PixelFormat format);  // of frames in buffers
@@ -58,7 +58,7 @@ PictureKind kind_of(const OpDesc& desc);  // of an operation from preprocess_op(
 Frame typical_picture(PictureKind kind);  // without planes
 extern const KernelFamily kPreprocessFamily;
 
-// Reference implementation in plain C++ of plan_preprocess(): writes [1,C,H,W] or [1,H,W,C] floats.
+// Computes what plan_preprocess() does, in plain C++, and returns [1,C,H,W] or [1,H,W,C] floats.
 Tensor evaluate_preprocess(const Frame& frame, const FrameTransform& transform, int width,
                            int height, int channels);
 

@@ -1,4 +1,4 @@
-// Inverse of square matrices, by elimination with pivots.
+// Inverts square matrices, by elimination with pivots.
 #include <cmath>
 #include <utility>
 

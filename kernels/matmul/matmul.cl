@@ -1,9 +1,9 @@
-// Batched product of two activations with any strides. Defines:
+// Computes the batched product of two activations with any strides. Defines:
 //   DOT 0           a work-item computes TILE_M rows x VECTOR columns; rows of B are loaded as
 //                   vectors if its columns are adjacent (B_VECTOR), else element by element
 //   DOT 1           both operands are adjacent along k (Q times K transposed): TILE_M rows x TILE_N
 //                   columns, VECTOR products at a time
-//   DOT 2           as 0, but a work-item first copies its columns of B, DEPTH rows of them, so that
+//   DOT 2           as 0, but a work-item first copies DEPTH rows of its columns of B, so that
 //                   they are adjacent for all its tiles (CPUs: what they copy stays in the cache)
 //   T, LANES, ROWS  storage type; work-group: columns x tiles of rows
 

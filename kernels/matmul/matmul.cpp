@@ -24,7 +24,7 @@ namespace {
 
 constexpr size_t kMaxRank = 6;
 
-// One operand as [batch..., rows, columns] with the strides of a view; a vector gets the missing
+// An operand as [batch..., rows, columns] with the strides of a view; a vector gets the missing
 // dimension.
 struct Operand {
   Shape batch, batch_strides;
@@ -55,7 +55,7 @@ Operand operand(const TensorDesc& desc, bool transpose, bool is_left) {
 struct Product {
   Operand a, b;
   Shape batch, a_batch, b_batch;
-  // False if the output lacks the dimension (a vector operand has none).
+  // False if the output lacks the dimension, because that operand is a vector.
   bool has_m = true, has_n = true;
 
   Shape out_shape() const {
@@ -117,7 +117,7 @@ std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
   return {{type == ElementType::u8 ? ElementType::f32 : type, shape, {}}};
 }
 
-// Sums are in double.
+// Sums in double.
 void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   const auto dense = [&](size_t i) {
     return TensorDesc::row_major(inputs[i].type(), inputs[i].shape());
@@ -133,7 +133,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
     const float *a = left.data(), *b = right.data();
     for (size_t i = 0; i < index.size(); ++i)
       a += index[i] * p.a_batch[i], b += index[i] * p.b_batch[i];
-    // Rows [m0, m1) and columns [n0, n1) of one product.
+    // Computes rows [m0, m1) and columns [n0, n1) of one product.
     const auto multiply = [&](int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
       std::vector<double> sums(static_cast<size_t>(n1 - n0));
       for (int64_t m = m0; m < m1; ++m) {
@@ -161,7 +161,8 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
 
 // ---- fully connected ---------------------------------------------------------------------------
 
-// Strides of the output as [batch..., m, n]; 0 for a dimension that a vector operand lacks.
+// Returns the strides of the output as [batch..., m, n]; 0 for a dimension that a vector operand
+// lacks.
 Operand output_operand(const OpDesc& desc, const Product& p) {
   const TensorDesc& out = desc.outputs[0];
   Operand o;
@@ -174,7 +175,7 @@ Operand output_operand(const OpDesc& desc, const Product& p) {
   return o;
 }
 
-// Weights as [n][k], the order in which a 1x1 convolution reads them.
+// Returns the weights as [n][k], the order in which a 1x1 convolution reads them.
 std::vector<float> weights_by_column(const Tensor& value, const Product& p) {
   const std::vector<float> from = value.to_floats();
   std::vector<float> to(from.size());
@@ -200,7 +201,7 @@ std::string reject_weights(const OpDesc& desc, const Product& p) {
   return reject_storage(desc, 1);
 }
 
-// Rows are pixels: m is the innermost dimension, the batch the others.
+// Treats rows as pixels: m is the innermost dimension, the batch dimensions are the others.
 TileProblem tile_problem(const OpDesc& desc) {
   const Product p = resolve(desc.attributes, desc.inputs[0],
                             TensorDesc::row_major(desc.inputs[1].type, desc.inputs[1].shape));
@@ -316,7 +317,7 @@ std::string reject_gemv(const OpDesc& desc, const DeviceTraits& traits) {
   if (std::string why = reject_weights(desc, p); !why.empty()) return why;
   const TileProblem problem = tile_problem(desc);
   if (problem.shape.pixels() > 8) return "more than eight rows";
-  // Each row reads the weights again, a matrix instruction takes them once for up to 16.
+  // A row reads all weights again, while a matrix instruction reads them once for up to 16 rows.
   if (problem.shape.pixels() > 4 && reject_mma(desc, problem, traits).empty())
     return "more than four rows, which matrix instructions multiply together";
   if (problem.in.c != 1 && problem.shape.in_channels > 1)
@@ -409,7 +410,8 @@ struct GeneralArgs {
 #include "kernels/matmul/matmul_args.cl"
 };
 
-// Layouts in the kernel's terms: constants are packed row-major.
+// Resolves the product with the layouts that the kernel sees, in which constants are packed
+// row-major.
 Product resolve_packed(const OpDesc& desc) {
   const auto layout = [&](size_t i) {
     return desc.constants[i].empty()
@@ -425,7 +427,7 @@ bool can_dot(const Product& p) {
 
 bool columns_adjacent(const Product& p) { return p.b.column_stride == 1 && p.b.columns > 1; }
 
-constexpr int64_t kMaxCopiedRows = 512;  // of 16 columns: the first cache
+constexpr int64_t kMaxCopiedRows = 512;  // rows of 16 columns that fit the L1 cache
 
 std::string reject_general(const OpDesc& desc, const DeviceTraits&) {
   if (std::string why = reject_storage(desc, 2); !why.empty()) return why;
@@ -454,7 +456,7 @@ std::vector<TuningPoint> general_space(const OpDesc& desc, const DeviceTraits& t
     const bool copies = !columns_adjacent(p) && p.a.columns <= kMaxCopiedRows;
     for (int tile_m : {6, 2, 1, 12})
       for (int vector : {16, 8}) {
-        // More sums than registers are not worth a try.
+        // Leaves out points with more sums than registers.
         if (tile_m > 6 && vector > static_cast<int>(traits.vector_width)) continue;
         add(0, vector, tile_m, 1, 1, 1);
         if (copies) add(2, vector, tile_m, 1, 1, 1);
@@ -506,7 +508,7 @@ KernelPlan general_plan(const OpDesc& desc, const DeviceTraits& traits, const Tu
             rows = point["ROWS"];
   const bool dot = point["DOT"] == 1;
   const int tile_n = dot ? point["TILE_N"] : vector;
-  // Batch dimensions, aligned to the right of four.
+  // Sets batch dimensions, aligned to the right of four.
   const auto batch = [&](const Shape& values, int at, int64_t none) {
     const int i = at - (4 - static_cast<int>(p.batch.size()));
     return to_int(i < 0 ? none : values[i]);

@@ -1,6 +1,6 @@
-// Few rows times constant weights: a work-group computes LANES x VECTOR columns of one row, and its
-// SLICES share the sum over k. Weights are packed as [k][columns], with columns padded to whole
-// work-groups. Defines:
+// Multiplies few rows by constant weights. A work-group computes LANES x VECTOR columns of one row,
+// and its SLICES share the sum over k. Weights are packed as [k][columns], with columns padded to
+// whole work-groups. Defines:
 //   T                      storage type
 //   VECTOR, LANES, SLICES  columns of a work-item; work-group
 

@@ -23,7 +23,7 @@ Mode mode_of(const Attributes& attributes, int opset) {
   fail_unsupported("mode \"" + mode + "\" of opset" + std::to_string(opset));
 }
 
-// The output dimension of each input dimension.
+// Returns the output dimension of each input dimension.
 std::vector<size_t> aligned(const Shape& in, const Shape& out) {
   std::vector<size_t> axes;
   for (size_t d = 0; d < in.size(); ++d) axes.push_back(out.size() - in.size() + d);
@@ -120,7 +120,7 @@ std::vector<ValueInfo> infer_tile(const ShapeContext& context) {
   return {{in.type, out}};
 }
 
-// Each dimension has two loops: through the input, and through its repetitions.
+// Makes two loops for each dimension: through the input, and through its repetitions.
 StridedCopy describe_tile(const TensorDesc& in, const TensorDesc& out) {
   StridedCopy copy;
   for (size_t d = 0; d < out.shape.size(); ++d) {

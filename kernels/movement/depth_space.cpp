@@ -1,6 +1,6 @@
-// DepthToSpace, SpaceToDepth, BatchToSpace, SpaceToBatch and ShuffleChannels: these split the
-// coordinates of elements and join the parts in another order. Each is a strided copy with a loop
-// for every part of a coordinate; ShuffleChannels is written as a Transpose.
+// DepthToSpace, SpaceToDepth, BatchToSpace, SpaceToBatch and ShuffleChannels split the coordinates
+// of elements and join the parts in another order. Each is a strided copy with a loop for every
+// part of a coordinate; ShuffleChannels is written as a Transpose.
 #include <algorithm>
 #include <numeric>
 
@@ -67,8 +67,8 @@ std::vector<ValueInfo> infer_to_depth(const ShapeContext& context) {
   return {out};
 }
 
-// `deep` has the blocks in its channels, `wide` in its spatial dimensions; copies from deep to
-// wide.
+// Copies from `deep`, which has the blocks in its channels, to `wide`, which has them in its
+// spatial dimensions.
 std::vector<CopyDim> block_loops(const Blocks& b, const TensorDesc& deep, const TensorDesc& wide) {
   const int64_t channels = wide.shape[1];
   std::vector<CopyDim> loops{

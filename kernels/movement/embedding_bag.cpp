@@ -1,6 +1,6 @@
 // EmbeddingBagOffsets and EmbeddingBagPacked (sums or means), their older forms
-// EmbeddingBagOffsetsSum and EmbeddingBagPackedSum, and EmbeddingSegmentsSum: these reduce rows of
-// a table, selected by indices. They differ in how the indices are grouped into bags.
+// EmbeddingBagOffsetsSum and EmbeddingBagPackedSum, and EmbeddingSegmentsSum reduce rows of a
+// table, which indices select. They differ in how the indices are grouped into bags.
 #include <algorithm>
 #include <limits>
 
@@ -17,12 +17,12 @@ constexpr const char* kHostReason = "gathers few rows of a table";
 // The positions of each bag's indices; an empty bag takes row `otherwise` (none if negative).
 struct Bags {
   std::vector<std::pair<int64_t, int64_t>> ranges;  // begin, end
-  std::vector<int64_t> order;                       // positions of the ranges; empty: as they come
+  std::vector<int64_t> order;  // positions that the ranges refer to; empty: in their own order
   int64_t otherwise = -1;
   bool mean = false;
 };
 
-// The operations named ...Sum have no attribute for the reduction.
+// Returns whether the reduction is a mean. Operations named ...Sum have no attribute for it.
 bool is_mean(const Attributes& attributes) {
   const std::string reduction = attributes.get_string("reduction", "sum");
   if (reduction != "sum" && reduction != "mean")
@@ -36,14 +36,14 @@ void check_table(const ShapeContext& context) {
   check_range(context.inputs[1], 0, context.inputs[0].shape[0] - 1, "an index");
 }
 
-// Where no index is in a bag; any number below 0 is no row.
+// Checks the default index, for bags without an index; any number below 0 means no row.
 void check_default(const ShapeContext& context, size_t i) {
   if (has_input(context, i))
     check_range(context.inputs[i], std::numeric_limits<int64_t>::min(),
                 context.inputs[0].shape[0] - 1, "the default index");
 }
 
-// That constants, of which each must be no less than the one before, are within 0..most.
+// Checks that constants are within 0..most and do not decrease.
 void check_rising(const ValueInfo& numbers, int64_t most, const char* what) {
   check_range(numbers, 0, most, what);
   if (numbers.value.empty()) return;
@@ -82,7 +82,8 @@ void sum_bags(const Bags& bags, const Tensor& table, const Tensor& index_tensor,
       const auto [begin, end] = bags.ranges[static_cast<size_t>(bag)];
       T* to = all + bag * width;
       const auto add = [&](int64_t index, T weight) {
-        if (index < 0 || index >= rows) return;  // computed: zeros are read there
+        // A computed index out of range: zeros are read there.
+        if (index < 0 || index >= rows) return;
         const T* row = table.data<T>() + index * width;
         for (int64_t i = 0; i < width; ++i)
           to[i] = static_cast<T>(static_cast<Sum>(to[i]) +

@@ -1,4 +1,4 @@
-// Gathers elements by indices (see Picking in gather.cpp). Defines:
+// Gathers elements by indices (Picking in gather.cpp explains how). Defines:
 //   E        unsigned type of an element's size
 //   INDEX    type of the indices
 //   DIMS     number of loops, innermost first

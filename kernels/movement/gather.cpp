@@ -20,7 +20,7 @@ struct Loop {
   int64_t size, to, from, at;
 };
 
-// An indexed dimension of the data.
+// A dimension of the data that indices address.
 struct Indexed {
   int64_t size, stride;
 };
@@ -157,7 +157,8 @@ Picking pick_nd(const OpDesc& desc, const TensorDesc& data, const TensorDesc& in
   const auto [batch, tuple] = nd_shape(desc.attributes, data.shape, indices.shape);
   Picking picking;
   const size_t joined = desc.opset < 8 && batch > 1 ? batch : 0;
-  int64_t inner = 1;  // elements of the inner batch dimensions that share an output dimension
+  // Number of elements of the inner batch dimensions that share an output dimension.
+  int64_t inner = 1;
   for (size_t d = joined; d-- > 0;) {
     picking.loops.push_back(
         {indices.shape[d], out.strides[0] * inner, data.strides[d], indices.strides[d]});
@@ -188,7 +189,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   Picking picking = pick(desc, rows(inputs[0]), rows(inputs[1]), rows(outputs[0]),
                          inputs.size() > 2 ? inputs[2] : Tensor());
   const std::vector<int64_t> indices = inputs[1].to_ints();
-  // The innermost loops that do not step through the indices are one copy.
+  // Copies the innermost loops that do not step through the indices at once.
   Shape inner, inner_from, inner_to, outer;
   while (!picking.loops.empty() && picking.loops.back().at == 0) {
     const Loop loop = picking.loops.back();
@@ -234,7 +235,7 @@ Picking pick_device(const OpDesc& desc) {
 
 constexpr size_t kMostIndexed = 4;
 
-// Loops in the output's order in memory, merged. `at` is treated like the first bounded axis of a
+// Merges loops in the output's order in memory. `at` is treated like the first bounded axis of a
 // copy.
 std::vector<CopyDim> merged_loops(const Picking& picking) {
   std::vector<CopyDim> dims;
@@ -283,7 +284,8 @@ std::vector<std::byte> packed_indices(const Tensor& indices) {
   const Tensor narrow = indices.convert(ElementType::i64);
   std::vector<std::byte> bytes(static_cast<size_t>(narrow.elements()) * sizeof(int32_t));
   for (int64_t i = 0; i < narrow.elements(); ++i) {
-    // A value that exceeds an i32 is out of range in any case; so is the smallest i32.
+    // Replaces a value that exceeds an i32 by the smallest i32, because both are out of range in
+    // any case.
     const int64_t wide = narrow.data<int64_t>()[i];
     const bool fits =
         wide >= std::numeric_limits<int32_t>::min() && wide <= std::numeric_limits<int32_t>::max();

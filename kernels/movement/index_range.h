@@ -1,7 +1,7 @@
-// The range of indices and of lengths of sequences. One rule for all operations: constants out of
-// range are refused when a model is loaded. Values that are computed from the network's inputs
-// cannot be refused in a kernel: what is read at an index out of range is 0, what would be written
-// there is left out, and a length is limited to what there is.
+// Checks the range of indices and of lengths of sequences, by one rule for all operations:
+// constants out of range are refused when a model is loaded. Values that are computed from the
+// network's inputs cannot be refused in a kernel: reading at an index out of range gives 0, writing
+// there does nothing, and a length is limited to the actual one.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,7 @@
 
 namespace clinfer {
 
-// Throws Error{bad_model} where the value is constant and has a number that is not in
-// least..most.
+// Throws Error{bad_model} if the value is constant and has a number outside of least..most.
 inline void check_range(const ValueInfo& numbers, int64_t least, int64_t most, const char* what) {
   if (numbers.value.empty()) return;
   for (const int64_t number : numbers.value.to_ints())
@@ -24,8 +23,8 @@ inline void check_range(const ValueInfo& numbers, int64_t least, int64_t most, c
                  std::to_string(most));
 }
 
-// Checks as check_range() does, for lists of indices along the last dimension of `indices`, one
-// index for each of these dimensions. Those below 0 count from the end.
+// Checks as check_range() does, for lists of indices along the last dimension of `indices`, with
+// one index for each size. Indices below 0 count from the end.
 inline void check_index_lists(const ValueInfo& indices, std::span<const int64_t> sizes) {
   if (indices.value.empty()) return;
   size_t k = 0;

@@ -1,6 +1,6 @@
-// NonZero: the coordinates of all elements that are not 0, one column each. Their number depends on
-// values: infer_shapes states the maximum, and evaluate() replaces its output by a tensor of the
-// actual width.
+// NonZero: the coordinates of all elements that are not 0, one column for each. Their number
+// depends on values: infer_shapes states the maximum, and evaluate() replaces its output by a
+// tensor of the actual width.
 #include "kernels/shape_util.h"
 
 namespace clinfer {

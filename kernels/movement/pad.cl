@@ -11,7 +11,8 @@ typedef struct {
 #include "kernels/movement/pad_args.cl"
 } FN(Args);
 
-// Input position of output position `at`; negative: none. Pads may be negative, which crops.
+// Returns the input position for output position `at`; negative if there is none. Pads may be
+// negative, which crops.
 int FN(source)(int mode, int at, int begin, int size) {
   const int i = at - begin, ends = mode == 2;  // a reflection does not repeat the ends
   if (i >= 0 && i < size) return i;

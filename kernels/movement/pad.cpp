@@ -63,7 +63,7 @@ std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
   return {{data.type, std::move(out), {}}};
 }
 
-// Input position of output position `at`, or -1 if there is none; as in pad.cl.
+// Returns the input position for output position `at`, or -1 if there is none, as pad.cl does.
 int64_t source(Mode mode, int64_t at, int64_t begin, int64_t size) {
   const int64_t i = at - begin;
   switch (mode) {
@@ -79,7 +79,7 @@ int64_t source(Mode mode, int64_t at, int64_t begin, int64_t size) {
   return i < 0 ? -1 - i : i < size ? i : 2 * size - 1 - i;
 }
 
-// The value of the pads, in the type of the tensor; zero by default.
+// Returns the value of the pads, in the type of the tensor; zero by default.
 Tensor fill_of(ElementType type, std::span<const Tensor> values) {
   return values.size() > 3 && !values[3].empty() ? values[3].convert(type)
                                                  : Tensor::allocate(type, {});
@@ -114,8 +114,8 @@ struct Loop {
   bool padded() const { return begin != 0 || size != in_size; }
 };
 
-// Ordered from the innermost in the output's memory. Loops without pads are merged if they are
-// contiguous.
+// Returns the loops, ordered from the innermost in the output's memory. Contiguous loops without
+// pads are merged.
 std::vector<Loop> loops_of(const OpDesc& desc) {
   const TensorDesc &in = desc.inputs[0], &out = desc.outputs[0];
   const std::vector<int64_t> begin = desc.constants[1].to_ints();
@@ -166,8 +166,8 @@ std::vector<TuningPoint> space(const OpDesc& desc, const DeviceTraits& traits) {
   return points;
 }
 
-// The widest vectors. On a CPU, as many positions per work-item as leave some work-items for each
-// core.
+// Chooses the widest vectors. On a CPU, chooses as many positions per work-item as leave some
+// work-items for each core.
 TuningPoint heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   const std::vector<Loop> loops = loops_of(desc);
   const int64_t positions = loops.empty() ? 1 : desc.outputs[0].elements() / loops[0].size;

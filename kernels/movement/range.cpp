@@ -13,7 +13,8 @@ ElementType type_of(const ShapeContext& context) {
   return context.inputs[0].type;
 }
 
-// One number of any type. Integers that a double cannot hold exactly far exceed any valid range.
+// Reads one number of any type. Integers that a double cannot hold exactly far exceed any valid
+// range.
 double number(const ShapeContext& context, size_t i, const char* what) {
   const Tensor& value = context.inputs[i].value;
   if (value.empty())

@@ -74,7 +74,8 @@ std::vector<TuningPoint> tiles_space(const OpDesc&, const DeviceTraits&) {
 
 TuningPoint tiles_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   const Tiles tiles = tiles_of(desc);
-  // A work-item that reads along a long dense input relies on the cache to hold whole lines.
+  // On a GPU, a work-item that reads along a long dense input relies on the cache to hold whole
+  // lines.
   if (!traits.is_cpu) {
     if (tiles.b.size >= 64) return {{{"TILE_A", 1}, {"TILE_B", 64}}};
     return {{{"TILE_A", 4}, {"TILE_B", 1}}};
@@ -88,7 +89,7 @@ struct Args {
 #include "kernels/movement/reorder_args.cl"
 };
 
-// The launch but for its work sizes.
+// Makes the launch, without its work sizes.
 KernelSpec tiles_launch(const OpDesc& desc, const Tiles& tiles, int64_t tile_a, int64_t tile_b) {
   const ElementType from = desc.inputs[0].type, to = desc.outputs[0].type;
   KernelSpec spec;
@@ -142,9 +143,9 @@ KernelPlan plan_tiles(const OpDesc& desc, const DeviceTraits& traits, const Tuni
   return plan;
 }
 
-// Tiles in local memory (reorder_local.cl).
+// The size of tiles in local memory (reorder_local.cl).
 constexpr int64_t kTile = 32;
-// Of shorter dimensions much of each tile would be empty.
+// The shortest dimensions for which tiles are used; those of shorter ones would be mostly empty.
 constexpr int64_t kShort = 16;
 
 std::string reject_local(const OpDesc& desc, const DeviceTraits& traits) {

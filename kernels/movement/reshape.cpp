@@ -1,5 +1,5 @@
-// Reshape, Squeeze and Unsqueeze: the same elements with another shape. A view of row-major memory
-// always, and of other layouts if each new dimension has one stride in memory.
+// Reshape, Squeeze and Unsqueeze: the same elements with another shape. They are views of row-major
+// memory, and of other layouts if each new dimension has one stride in memory.
 #include <algorithm>
 
 #include "kernels/shape_util.h"
@@ -92,9 +92,9 @@ void evaluate(const OpDesc&, std::span<const Tensor> inputs, std::span<Tensor> o
   copy_all(inputs[0], outputs[0]);
 }
 
-// Steps through both shapes: forms groups of old and of new dimensions with equal numbers of
-// elements. Within a group the old dimensions must be contiguous in memory; the new ones divide
-// them. Returns none if the numbers of elements differ.
+// Divides both shapes into groups of old and of new dimensions with equal numbers of elements.
+// Within a group the old dimensions must be contiguous in memory; the new ones divide them. Returns
+// nothing if the numbers of elements differ.
 std::optional<Shape> divided_strides(const TensorDesc& in, const Shape& out) {
   Shape old_shape, old_strides;
   for (size_t d = 0; d < in.shape.size(); ++d)

@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kHostReason =
     "repeated indices make the order of updates count; constant indices are a gather";
-constexpr int64_t kMostPicked = 1 << 22;  // rows whose source a constant lists
+constexpr int64_t kMostPicked = 1 << 22;  // limit of rows whose source a constant lists
 constexpr size_t kMostParts = 4;          // up to this number, parts are concatenated instead
 
 void check_types(const ShapeContext& context) {
@@ -31,7 +31,8 @@ std::string three(const ShapeContext& context) {
          to_string(context.inputs[1].shape) + ", updates " + to_string(context.inputs[2].shape);
 }
 
-// An index counted from the begin; below 0: out of range, where nothing is written.
+// Returns an index counted from the beginning; below 0 means out of range, where nothing is
+// written.
 int64_t place_of(int64_t index, int64_t size) {
   const int64_t wrapped = index < 0 ? index + size : index;
   return wrapped < size ? wrapped : -1;
@@ -42,7 +43,7 @@ int64_t place_of(int64_t index, int64_t size) {
 size_t replaced_rows(Expansion& x, size_t data, size_t updates, size_t axis,
                      const std::vector<int64_t>& targets) {
   const int64_t count = x.shape(data)[axis];
-  // Updates have the numbers after those of the data.
+  // Updates are numbered after the rows of the data.
   std::vector<int64_t> origins(static_cast<size_t>(count));
   std::iota(origins.begin(), origins.end(), int64_t{0});
   for (size_t i = 0; i < targets.size(); ++i)
@@ -70,7 +71,7 @@ size_t replaced_rows(Expansion& x, size_t data, size_t updates, size_t axis,
   return slices.size() == 1 ? slices[0] : x.step("Concat", 1, slices, {{"axis", along}});
 }
 
-// True if the result can be gathered from `rows` of data and updates.
+// Returns whether the result can be gathered from `rows` rows of data and updates.
 bool can_be_picked(const Expansion& x, int64_t rows) {
   return x.is_constant(1) && count(x.shape(0)) > 0 && count(x.shape(2)) > 0 && rows <= kMostPicked;
 }
@@ -177,7 +178,7 @@ std::vector<ValueInfo> infer_elements(const ShapeContext& context) {
   return {{data.type, data.shape}};
 }
 
-// The target of each update, in elements of the data; below 0: none.
+// Returns the target of each update, as an element of the data; below 0 for none.
 std::vector<int64_t> element_targets(const Tensor& indices, const Shape& shape, size_t axis) {
   const Shape strides = row_major_strides(shape);
   std::vector<int64_t> targets;
@@ -257,8 +258,8 @@ std::vector<ValueInfo> infer_nd(const ShapeContext& context) {
   return {{data.type, data.shape}};
 }
 
-// The target of each update, in rows: the parts of the data after the indexed dimensions. Below 0:
-// none.
+// Returns the target of each update in rows, the parts of the data after the indexed dimensions;
+// below 0 for none.
 std::vector<int64_t> row_targets(const Tensor& indices, const Shape& shape) {
   const auto tuple = static_cast<size_t>(indices.shape().back());
   const std::vector<int64_t> values = indices.to_ints();

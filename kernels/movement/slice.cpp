@@ -21,7 +21,7 @@ SliceRange slice_range(int64_t size, std::optional<int64_t> begin, std::optional
   const int64_t last = end ? bound(*end, step > 0 ? 0 : -1, high) : (step > 0 ? size : -1);
   const int64_t distance = step > 0 ? last - first : first - last;
   if (distance <= 0) return {0, 0, 1};
-  // |step| as unsigned: the smallest integer has no positive counterpart.
+  // Uses |step| as unsigned, because the smallest integer has no positive counterpart.
   const uint64_t width =
       step > 0 ? static_cast<uint64_t>(step) : uint64_t{0} - static_cast<uint64_t>(step);
   const int64_t n = static_cast<int64_t>((static_cast<uint64_t>(distance) - 1) / width) + 1;
@@ -32,9 +32,9 @@ namespace {
 
 // The selected range of each input dimension, and the origin of each output dimension.
 struct Selection {
-  // One per input dimension.
+  // for each input dimension
   std::vector<SliceRange> ranges;
-  // One per output dimension: the input dimension, or -1 for a new dimension of size 1.
+  // For each output dimension: the input dimension, or -1 for a new dimension of size 1.
   std::vector<int> dimensions;
 };
 

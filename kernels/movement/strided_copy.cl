@@ -54,7 +54,7 @@ KERNEL(IN(FROM, in), OUT(TO, out), const FN(Args) copy) {
     for (int a = 0; a < AXES; ++a) position[a] += i * copy.axis[a].along[d];
 #endif
   }
-  if (rest > 0) return;  // past the last run
+  if (rest > 0) return;  // past the last run of elements
 
   __global const FROM* source = AT(in) + from;
   __global TO* target = AT(out) + to;

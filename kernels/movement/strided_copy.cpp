@@ -33,7 +33,8 @@ std::vector<CopyDim> merged(std::vector<CopyDim> dims) {
   return result;
 }
 
-// Names the type as value_type() does, but for booleans, of which each byte but 0 means the same.
+// Names the type as value_type() does, except for booleans, for which every byte other than 0 is
+// true.
 static std::string converted_type(ElementType type) {
   return type == ElementType::boolean ? "" : value_type(type);
 }
@@ -132,7 +133,7 @@ Argument copy_arguments(const StridedCopy& copy, const std::vector<CopyDim>& dim
 KernelPlan plan_copy(const OpDesc& desc, const StridedCopy& copy, const DeviceTraits& traits,
                      const TuningPoint& point) {
   std::vector<CopyDim> dims = merged(copy.dims);
-  const size_t loops = dims.size() <= 4 ? 4 : kMostCopyDims;  // two programs instead of eight
+  const size_t loops = dims.size() <= 4 ? 4 : kMostCopyDims;  // makes two programs instead of eight
   const int64_t run = point["RUN"];
   const size_t group = run_group(traits);
   KernelSpec spec;

@@ -1,4 +1,4 @@
-// The device kernel of operations that only move elements: a strided copy of up to eight
+// The device kernel for operations that only move elements: a strided copy of up to eight
 // dimensions.
 #pragma once
 
@@ -21,7 +21,7 @@ struct CopyDim {
 // bounded axis, start plus the sum of index * along, is in 0..limit-1; otherwise the output is set
 // to 0 (fill) or left unchanged.
 struct StridedCopy {
-  std::vector<CopyDim> dims;  // any order
+  std::vector<CopyDim> dims;  // in any order
   int64_t from = 0, to = 0;   // at index 0, relative to the tensors' first elements
   size_t axes = 0;            // number of bounded axes
   std::array<int64_t, 4> start{}, limit{};
@@ -46,23 +46,23 @@ void set_loops(Args& args, const std::vector<CopyDim>& dims) {
 // values of allocate().
 void copy_on_host(const StridedCopy& copy, const Tensor& in, Tensor& out);
 
-// Functions of the family below.
+// Implement the family below.
 std::string reject_copy(const OpDesc& desc, const StridedCopy& copy);
 std::vector<TuningPoint> copy_space(const OpDesc& desc, const DeviceTraits& traits);
 TuningPoint copy_heuristic(const OpDesc& desc, const DeviceTraits& traits);
 KernelPlan plan_copy(const OpDesc& desc, const StridedCopy& copy, const DeviceTraits& traits,
                      const TuningPoint& point);
 
-// The elements that one work-item copies, and the work-items of a group, which other kernels that
-// move elements share.
+// Choose how many elements one work-item copies, and the work-items of a group; other kernels that
+// move elements use them, too.
 std::vector<TuningPoint> run_space();
 TuningPoint run_heuristic(const OpDesc& desc, const DeviceTraits& traits);
 size_t run_group(const DeviceTraits& traits);
-// Work-items for runs of `run` elements, rounded up to whole groups.
+// Returns the number of work-items for runs of `run` elements, rounded up to whole groups.
 size_t run_items(const std::vector<CopyDim>& dims, int64_t run, size_t group);
 
-// The family of an operation that `describe` turns into a copy. `describe` may assume shapes that
-// infer_shapes accepted.
+// Makes the family of an operation that `describe` turns into a copy. `describe` may assume shapes
+// that infer_shapes accepted.
 template <StridedCopy (*describe)(const OpDesc&)>
 KernelFamily copy_family(const char* name) {
   return {name,

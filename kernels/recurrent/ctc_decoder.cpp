@@ -1,4 +1,4 @@
-// CTCGreedyDecoder and CTCGreedyDecoderSeqLen: the best class of each step, without blanks and
+// CTCGreedyDecoder and CTCGreedyDecoderSeqLen: take the best class of each step, without blanks and
 // optionally without repetitions.
 #include <algorithm>
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kHostReason = "each step depends on the one before, and there are few";
 
-// Decodes steps `step` apart of `classes` scores each.
+// Decodes `steps` steps, which are `step` apart, of `classes` scores each.
 std::vector<int64_t> decode(const float* scores, int64_t steps, int64_t step, int64_t classes,
                             int64_t blank, bool merge) {
   std::vector<int64_t> decoded;

@@ -35,7 +35,8 @@ void evaluate(const OpDesc&, std::span<const Tensor> inputs, std::span<Tensor> o
         int64_t from = beam;
         for (int64_t t = length; t-- > 0;) {
           const int64_t at = (t * batch + n) * beams;
-          const bool is_beam = from >= 0 && from < beams;  // else zeros are read (index_range.h)
+          // Otherwise zeros are read (index_range.h).
+          const bool is_beam = from >= 0 && from < beams;
           to[at + beam] = is_beam ? ids[at + from] : T{};
           if (is_beam) from = parents[static_cast<size_t>(at + from)];
         }

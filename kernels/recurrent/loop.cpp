@@ -18,7 +18,8 @@ constexpr const char* kHostReason =
 constexpr int64_t kMostIterations = 1 << 15;
 // The maximum number of iterations that are counted by following them.
 constexpr int64_t kMostCounted = 256;
-// More nodes pass every limit; numbers stay small, since a limit can be passed often.
+// A number of nodes that exceeds every limit. Counts stay small, since a limit can be exceeded
+// often.
 constexpr double kMostAtOnce = 1 << 30;
 
 thread_local IterationLimit* outermost = nullptr;
@@ -28,7 +29,7 @@ const Body& only_body(std::span<const std::shared_ptr<const Body>> bodies) {
   return *bodies[0];
 }
 
-// Size along the sliced axis of an input.
+// Returns the size along the sliced axis of an input.
 int64_t slices_of(const Body::Port& port, const Shape& shape) {
   const auto axis = checked_axis(port.axis, shape.size(), "the axis of a port map");
   const int64_t size = shape[axis];
@@ -45,7 +46,7 @@ int64_t slices_of(const Body::Port& port, const Shape& shape) {
 
 bool is_true(const Tensor& value) { return one_int(value, "a condition") != 0; }
 
-// The body's parameters in the first iteration, with the values that are known.
+// Returns the body's parameters in the first iteration, with the values that are known.
 std::vector<ValueInfo> first_parameters(const Body& body, std::span<const ValueInfo> inputs) {
   std::vector<ValueInfo> parameters(body.parameter_count());
   std::vector<bool> given(parameters.size(), false);
@@ -54,7 +55,8 @@ std::vector<ValueInfo> first_parameters(const Body& body, std::span<const ValueI
       fail_model("a port map names an input that is not there");
     ValueInfo& info = parameters[port.inner];
     info = inputs[port.outer];
-    // Integers may have been narrowed outside the body.
+    // Takes the type that the body states for integers, which may have been narrowed outside of the
+    // body.
     if (const ElementType stated = body.parameter(port.inner).type;
         !is_float(info.type) && !is_float(stated)) {
       info.type = stated;
@@ -87,7 +89,7 @@ std::vector<ValueInfo> first_parameters(const Body& body, std::span<const ValueI
   return parameters;
 }
 
-// Each output of the operation is one result of the body.
+// Checks that each output of the operation is one result of the body.
 void check_outputs(const Body& body, size_t output_count, size_t result_count) {
   std::vector<bool> given(output_count, false);
   for (const Body::Port& port : body.outputs) {
@@ -100,7 +102,7 @@ void check_outputs(const Body& body, size_t output_count, size_t result_count) {
     fail_model("an output is tied to no result of the body");
 }
 
-// The view of a part of `whole`.
+// Returns the view of a part of `whole`.
 TensorDesc part_of(const Tensor& whole, const Body::Port& port, int64_t begin, int64_t part) {
   TensorDesc view = TensorDesc::row_major(whole.type(), whole.shape());
   const auto axis = checked_axis(port.axis, whole.shape().size(), "the axis of a port map");
@@ -109,7 +111,7 @@ TensorDesc part_of(const Tensor& whole, const Body::Port& port, int64_t begin, i
   return view;
 }
 
-// The part of a sliced input that iteration i reads.
+// Returns the part of a sliced input that iteration i reads.
 Tensor nth_part(const Tensor& whole, const Body::Port& port, int64_t i) {
   const auto axis = checked_axis(port.axis, whole.shape().size(), "the axis of a port map");
   const TensorDesc view = part_of(whole, port, part_begin(port, whole.shape()[axis], i), port.part);
@@ -122,7 +124,7 @@ void check_slices(const Body::Port& port, const Shape& shape, int64_t i) {
   if (i >= slices_of(port, shape)) fail_model("the loop runs on past the end of a sliced input");
 }
 
-// The known values of iteration i besides its states: its number, and parts of constants.
+// Sets the known values of iteration i besides its states: its number, and parts of constants.
 void enter(const Body& body, std::span<const ValueInfo> inputs, int64_t i,
            std::vector<ValueInfo>& parameters) {
   for (const Body::Port& port : body.inputs) {
@@ -142,7 +144,8 @@ void check_back_edges(const Body& body, size_t parameter_count, size_t result_co
       fail_model("a back edge leads from or to nowhere");
 }
 
-// A state whose shape differs at the beginning and the end of an iteration; null if there is none.
+// Returns a state whose shape differs between the beginning and the end of an iteration; null if
+// there is none.
 const Body::BackEdge* changed_state(const Body& body, std::span<const ValueInfo> parameters,
                                     std::span<const ValueInfo> results) {
   check_back_edges(body, parameters.size(), results.size());
@@ -202,7 +205,7 @@ std::vector<ValueInfo> infer_iteration(const Body& body, std::vector<ValueInfo> 
 // loop is unrolled or run.
 std::vector<ValueInfo> infer_iterations(const Body& body, const ShapeContext& context) {
   int64_t done = 0;
-  std::optional<int64_t> count;  // of iterations, once a state has changed its shape
+  std::optional<int64_t> count;  // number of iterations, set once a state has changed its shape
   std::vector<ValueInfo> first, last;
   follow_iterations(body, context.inputs,
                     [&](std::span<const ValueInfo> parameters, std::vector<ValueInfo>& results) {
@@ -243,7 +246,8 @@ std::vector<ValueInfo> infer_loop(const ShapeContext& context) {
     Shape& shape = outputs[port.outer].shape;
     int64_t& size = shape[checked_axis(port.axis, shape.size(), "the axis of a port map")];
     if (!count) {
-      // The trip count limits how many parts are joined if the condition may end the loop earlier.
+      // Limits how many parts are joined by the trip count, if the condition may end the loop
+      // earlier.
       if (context.type != "Loop" || context.inputs[0].value.empty() ||
           one_int(context.inputs[0].value, "the trip count") < 0)
         fail_unsupported("the size of an output depends on values computed at run time");
@@ -287,7 +291,8 @@ Tensor together(std::vector<Tensor> parts, const Body::Port& port, const ValueIn
   return whole;
 }
 
-// Layers after the loop may not expect a shape that varies between iterations or between inputs.
+// Refuses a shape that varies between iterations or between inputs, because layers after the loop
+// may not expect that.
 const Tensor& as_inferred(const Tensor& value, const Shape& shape) {
   if (value.shape() != shape)
     fail_unsupported("its output was to have the shape " + to_string(shape) +
@@ -295,7 +300,7 @@ const Tensor& as_inferred(const Tensor& value, const Shape& shape) {
   return value;
 }
 
-// Integers may have been narrowed outside the body.
+// Converts integers that were narrowed outside of the body.
 Tensor as_stated(const Body& body, size_t parameter, const Tensor& value) {
   const ElementType type = body.parameter(parameter).type;
   return value.type() == type ? value : value.convert(type);
@@ -410,7 +415,7 @@ void evaluate_subgraph(const OpDesc& desc, std::span<const Tensor> inputs,
 // The parts of sliced inputs and outputs lie along a first dimension of their own; a negative stride
 // takes them from the last on.
 
-// The number of the part that iteration i reads or writes.
+// Returns the number of the part that iteration i reads or writes.
 int64_t part_of_iteration(const Body::Port& port, int64_t count, int64_t i) {
   return port.stride > 0 ? i : count - 1 - i;
 }
@@ -527,7 +532,7 @@ std::optional<int64_t> iterations(const std::string& type, const Body& body,
     const int64_t trips = one_int(inputs[0].value, "the trip count");
     if (trips == 0 || (trips > 0 && !body.condition)) return trips;
     if (!body.condition) return {};
-    // A condition that depends on known values only, such as a counter in the body, is followed.
+    // Follows a condition that depends on known values only, such as a counter in the body.
     int64_t done = 0;
     std::optional<int64_t> count;
     follow_iterations(body, inputs,

@@ -6,13 +6,13 @@
 //   LENGTH     type of the sequences' lengths
 //   KIND       0 RNN, 1 LSTM, 2 GRU that applies the reset gate before the matrix, 3 GRU that
 //              applies it after the matrix
-//   SEQUENCE   else a cell: one step
+//   SEQUENCE   1: a sequence; else a cell, which has one step
 //   MOST       hidden units for which there is room
 //   KEPT       vectors of hidden units in local memory
 //   GATES, BIAS_ROWS  blocks of hidden units
 //   VECTOR     hidden units of a work-item
 //   CHAINS     sums of a product that are computed side by side
-//   BLOCKED    blocks are of VECTOR units; else all units are one block
+//   BLOCKED    blocks have VECTOR units; else all units are one block
 //   LOCAL      work-group
 // The functions f0, f1, f2 are the activations.
 typedef struct {
@@ -32,7 +32,7 @@ UNITS FN(gate)(UNITS v, float clip) {
   return clip > 0 ? at_most(at_least(v, (UNITS)(-clip)), (UNITS)(clip)) : v;
 }
 
-// Adds the products of all states with `count` gates to g. r: the first gate's weights.
+// Adds the products of all states with `count` gates to g. `r` points to the first gate's weights.
 void FN(multiply)(UNITS* g, const int count, __local const float* state, __global const float* r,
                   const FN(Args) a) {
   UNITS sums[CHAINS][GATES];

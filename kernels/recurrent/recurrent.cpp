@@ -111,7 +111,7 @@ float dot(const float* a, const float* b, int64_t n) {
   return sum;
 }
 
-// Replaces the states by the new ones, computed from x. c: only for LSTM.
+// Replaces the states by the new ones, computed from x. `c` is used for LSTM only.
 class Stepper {
  public:
   Stepper(const Settings& s, const Weights& weights)
@@ -180,8 +180,8 @@ double work_of_step(const Settings& s, int64_t in) {
   return static_cast<double>(s.gates() * s.hidden * (in + s.hidden));
 }
 
-// Works as WorkLimit::for_ranges() does. Where there is one sequence, the rows of its weights are
-// shared among threads.
+// Works as WorkLimit::for_ranges() does. If there is only one sequence, the rows of its weights are
+// shared among threads instead.
 template <typename F>
 void for_independent(int64_t sequences, double each, const F& f) {
   if (sequences == 1)
@@ -316,13 +316,13 @@ void evaluate_sequence(const OpDesc& desc, std::span<const Tensor> inputs,
 // ---- kernel ------------------------------------------------------------------------------------
 
 bool is_sequence_type(const std::string& type) { return type.ends_with("Sequence"); }
-// Number of the input W.
+// Returns the index of the input W.
 size_t weights_input(const OpDesc& desc, const Settings& s) {
   return (is_sequence_type(desc.type) ? 2 : 1) + s.states();
 }
 
-// The number of hidden units for which the kernel has local memory: few sizes, so that networks
-// share programs.
+// Returns the number of hidden units for which the kernel reserves local memory. There are few
+// sizes, so that networks share programs.
 int64_t room(int64_t hidden) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(hidden, 64))));
 }
@@ -333,7 +333,8 @@ std::string reject_tensors(const OpDesc& desc, const Settings& s) {
     if (desc.constants[i].empty()) return "the weights are not constant";
   const bool sequence = is_sequence_type(desc.type);
   if (desc.outputs.size() < s.states() + sequence) return "fewer outputs than the operation has";
-  // The application's tensors may stay f32 where activations are f16.
+  // Accepts both float types, because the application's tensors may stay f32 where activations are
+  // f16.
   const auto is_storage = [](const TensorDesc& tensor) {
     return tensor.type == ElementType::f32 || tensor.type == ElementType::f16;
   };
@@ -358,9 +359,9 @@ std::string reject(const OpDesc& desc, const DeviceTraits& traits) {
   return "";
 }
 
-// One work-group reads all weights of the states in each step, at the speed of one compute unit. From
-// so many hidden units on that takes longer than a launch: 64 steps of an LSTM of 128 units take 0.54 ms
-// on an H100, those of one of 256 units 1.15 ms and 0.37 ms by launches.
+// The number of hidden units from which on a launch for each step is faster. One work-group reads
+// all weights of the states in each step, at the speed of one compute unit: 64 steps of an LSTM of
+// 128 units take 0.54 ms on an H100; with 256 units they take 1.15 ms, and 0.37 ms by launches.
 constexpr int64_t kWorthLaunch = 128;
 constexpr int64_t kMostLaunches = 1024;
 
@@ -368,7 +369,8 @@ int64_t steps_of(const OpDesc& desc) {
   return is_sequence_type(desc.type) ? desc.inputs[0].shape[1] : 1;
 }
 
-// A GRU's second product of a step needs the reset gates of all units, unless it is applied after it.
+// Returns the number of launches of a step. A GRU's second product needs the reset gates of all
+// units, unless the gate is applied after the product.
 int64_t launches_of_a_step(const Settings& s) {
   return s.kind == Kind::gru && !s.reset_after ? 2 : 1;
 }
@@ -388,13 +390,14 @@ std::string reject_steps(const OpDesc& desc, const DeviceTraits& traits) {
   return "";
 }
 
-// An activation as a function in the kernel's source.
+// Returns an activation as a function in the kernel's source.
 std::string function_text(size_t number, const Activation& activation) {
   return "FLOATV(VECTOR) FN(f" + std::to_string(number) + ")(FLOATV(VECTOR) x) { return " +
          with_parameters(activation.function->opencl, activation.alpha, activation.beta) + "; }\n";
 }
 
-// A CPU's work-item computes vectors of units one after the other, elsewhere work-items share them.
+// Returns the points. A work-item of a CPU computes vectors of units one after the other; elsewhere
+// work-items share the units.
 std::vector<TuningPoint> space(const OpDesc&, const DeviceTraits& traits) {
   std::vector<TuningPoint> points;
   if (traits.is_cpu) {
@@ -428,7 +431,8 @@ std::vector<TuningPoint> space_of_steps(const OpDesc&, const DeviceTraits& trait
   return points;
 }
 
-// Chooses the most units of a work-group that leave one for each compute unit.
+// Chooses the largest number of units in a work-group that leaves a work-group for each compute
+// unit.
 TuningPoint heuristic_of_steps(const OpDesc& desc, const DeviceTraits& traits) {
   const int64_t hidden = desc.attributes.get_int("hidden_size") * desc.inputs[0].shape[0];
   return cheapest(space_of_steps(desc, traits), [&](const TuningPoint& point) {
@@ -437,11 +441,11 @@ TuningPoint heuristic_of_steps(const OpDesc& desc, const DeviceTraits& traits) {
   });
 }
 
-// The layout of the packed weights. Units are padded to whole vectors; a block has VECTOR rows on a
-// CPU, else there is one of all rows.
+// The layout of the packed weights. Units are padded to whole vectors. On a CPU a block has VECTOR
+// rows, elsewhere one block has all rows.
 struct Packing {
   int64_t directions, in, hidden, padded, gates, bias_rows, block;
-  int64_t rows() const { return gates * padded; }  // of a direction
+  int64_t rows() const { return gates * padded; }  // rows of a direction
   int64_t of_inputs() const { return directions * in * rows(); }
   int64_t of_states() const { return directions * hidden * rows(); }
 };
@@ -478,7 +482,7 @@ struct InputArgs {
 #include "kernels/recurrent/recurrent_input_args.cl"
 };
 
-// The product of the input's weights with all steps.
+// Makes the launch that multiplies the input's weights with all steps.
 KernelSpec input_launch(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point,
                         const Packing& p) {
   const bool sequence = is_sequence_type(desc.type);
@@ -536,7 +540,7 @@ struct Layer {
   Settings s;
   bool sequence;
   Directions directions;
-  size_t first;  // number of the input W
+  size_t first;  // index of the input W
   Packing packing;
 };
 
@@ -559,8 +563,8 @@ int64_t gates_of(const OpDesc& desc, const Layer& l) {
   return desc.inputs[0].shape[0] * l.packing.directions * steps_of(desc) * l.packing.rows();
 }
 
-// The weights and the launch that computes the gates' part of the input; `states` floats follow the
-// gates in the workspace.
+// Packs the weights and makes the launch that computes the input's part of the gates; `states`
+// floats follow the gates in the workspace.
 KernelPlan begin_plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point,
                       const Layer& l, int64_t states) {
   KernelPlan plan;
@@ -576,7 +580,7 @@ int kind_number(const Settings& s) {
   return s.kind == Kind::rnn ? 0 : s.kind == Kind::lstm ? 1 : s.reset_after ? 3 : 2;
 }
 
-// Defines, functions and arguments.
+// Sets defines, functions and arguments.
 KernelSpec step_kernel(const char* source, const OpDesc& desc, const Layer& l) {
   const Settings& s = l.s;
   const ElementType length = l.sequence ? desc.inputs[l.first - 1].type : ElementType::i32;
@@ -650,7 +654,7 @@ KernelPlan plan_steps(const OpDesc& desc, const DeviceTraits& traits, const Tuni
   return plan;
 }
 
-// Hidden units spread over the device; see recurrent_step.cl.
+// Spreads hidden units over the device; see recurrent_step.cl.
 const KernelFamily kRecurrentSteps{"recurrent_steps",  1,         reject_steps, space_of_steps,
                                    heuristic_of_steps, plan_steps};
 const KernelFamily kRecurrent{"recurrent", 2, reject, space, heuristic, plan};

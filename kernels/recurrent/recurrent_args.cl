@@ -1,7 +1,7 @@
 // Arguments of recurrent.cl, for OpenCL C and C++.
 int h_n, h_d, h_i, c_n, c_d, c_i, length_n;  // strides of the inputs
 int all_n, all_d, all_t, all_i, last_n, last_d, last_i, cell_n, cell_d, cell_i;  // of the outputs
-// reverse: bit d is set if direction d runs from the end.
+// Bit d of `reverse` is set if direction d runs from the end.
 int steps, hidden, padded, directions, reverse;
 int states, biases;  // offsets of the weights of the states, and of the biases
-float clip;          // 0: none
+float clip;          // 0: no clipping

@@ -1,10 +1,11 @@
-// The part of a recurrent layer's gates that does not depend on states, for all steps at once: bias + W x. A
-// work-item computes VECTOR rows of STEPS steps. Results are [image][direction][step][gate][unit]. The weights
-// are [direction][block][input][row in block]; see recurrent.cl. Defines:
+// Computes the part of a recurrent layer's gates that does not depend on states, for all steps at
+// once: bias + W x. A work-item computes VECTOR rows of STEPS steps. Results are
+// [image][direction][step][gate][unit]. The weights are [direction][block][input][row in block];
+// see recurrent.cl. Defines:
 //   T          storage type of the input
 //   VECTOR     rows of a work-item
 //   STEPS      steps of a work-item
-//   BLOCKED    blocks are of VECTOR rows; else all rows are one block
+//   BLOCKED    blocks have VECTOR rows; else all rows are one block
 //   LOCAL      work-group
 typedef struct {
 #include "kernels/recurrent/recurrent_input_args.cl"
@@ -17,7 +18,7 @@ KERNEL(IN(T, x), IN(float, weights), OUT(float, gates), const FN(Args) a) {
   if (id >= a.images * a.directions * tiles * blocks) return;
 #if BLOCKED  // the weights of a block stay in the cache
   const int tile = id % tiles, row = id / tiles % blocks * VECTOR;
-#else  // neighbours read adjacent weights
+#else  // neighbouring work-items read adjacent weights
   const int tile = id / blocks % tiles, row = id % blocks * VECTOR;
 #endif
   const int image_direction = id / (tiles * blocks);

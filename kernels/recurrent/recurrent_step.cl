@@ -12,7 +12,7 @@ typedef struct {
 #include "kernels/recurrent/recurrent_args.cl"
 } FN(Args);
 
-// The gates whose products with the states this launch computes.
+// Selects the gates whose products with the states this launch computes.
 #define FIRST (PHASE == 2 ? 2 : 0)
 #define COUNT (PHASE == 0 ? GATES : PHASE == 1 ? 2 : 1)
 
@@ -25,7 +25,7 @@ KERNEL(OUT(float, gates),
   SHARED(float, sums, LOCAL* COUNT);
   const int item = get_local_id(0), part = item / UNITS;
   const int blocks = (a.hidden + UNITS - 1) / UNITS, group = get_group_id(0);
-  const int i = group % blocks * UNITS + item % UNITS;  // the unit
+  const int i = group % blocks * UNITS + item % UNITS;  // index of the unit
   const int d = group / blocks % a.directions, n = group / blocks / a.directions;
   const bool finishes = (part == 0) & (i < a.hidden);
 #if SEQUENCE

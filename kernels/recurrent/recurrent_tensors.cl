@@ -1,4 +1,4 @@
-// Parameters of recurrent.cl and recurrent_step.cl: their tensors, after the gates.
+// The tensor parameters that recurrent.cl and recurrent_step.cl share, after the gates.
 IN(H, first_h),
 #if KIND == 1
     IN(C, first_c),

@@ -9,7 +9,7 @@ typedef struct {
 
 #define FV FLOATV(VECTOR)
 
-// `p` points at c = 0; elements past the ends are 0.
+// Loads a vector; `p` points to c = 0, and elements past the ends are 0.
 FV FN(part_of)(__global const T* p, int c, int size, int stride) {
   if (c >= 0 && c + VECTOR <= size) return LOADV(T, VECTOR, p + c * stride);
   float part[VECTOR];

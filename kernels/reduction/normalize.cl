@@ -25,14 +25,14 @@ typedef struct {
 #define WHOLE(v) (v)
 #endif
 #if ROW_C && VECTOR > 1
-// The new elements of the last vector, which overlaps the one before it.
+// Selects the new elements of the last vector, which overlaps the one before it.
 #define FRESH(v) select((FV)(0.0f), v, COUNTED(VECTOR) >= (IV)(c_wanted - c))
 #else
 #define FRESH(v) (v)
 #endif
 
 #if LANES > 1
-// Sum of `mine` over the work-items of a row, in `all`.
+// Adds `mine` over the work-items of a row, into `all`.
 #define MEET(mine, all)                                                       \
   shared[lane * stride] = mine;                                               \
   for (int rest = LANES / 2; rest > 0; rest /= 2) {                           \

@@ -16,7 +16,7 @@ namespace clinfer {
 
 namespace {
 
-// SCALE of normalize.cl: the divisor of a row.
+// The divisor of a row: values of SCALE in normalize.cl.
 enum Divisor { kNone = 0, kRootOfSum = 1, kRootThenSum = 2, kRootOfMaximum = 3 };
 
 // A normalisation as rows of a tensor. `view` is the tensor's shape (a group normalisation splits
@@ -46,7 +46,7 @@ bool has_axes_input(const std::string& type, int opset) {
   return type == "NormalizeL2" || (type == "MVN" && opset >= 6);
 }
 
-// `axes`: the value of input 1, for operations that have their axes there.
+// `axes`: the value of input 1, for operations whose axes are an input.
 Rows rows_of(const std::string& type, int opset, const Attributes& attributes, const Shape& data,
              const std::vector<int64_t>& axes) {
   Rows rows;
@@ -133,7 +133,7 @@ int64_t row_length(const Rows& rows) {
   return length;
 }
 
-// Sums are in double; every element is added to the sums of its row.
+// Sums in double; every element is added to the sums of its row.
 void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   const Rows rows = rows_of(desc, inputs);
   const std::vector<float> data = inputs[0].to_floats();
@@ -190,8 +190,8 @@ struct Loops {
   TailAxes axes() const { return {loop[3].dim, loop[2].dim, loop[1].dim, loop[0].dim}; }
 };
 
-// Sorted from the innermost in the output's memory to the outermost; merged unless a loop must stay
-// separate.
+// Sorts the loops from the innermost in the output's memory to the outermost, and merges them
+// unless they must stay separate.
 Loops arrange(std::vector<Loop> loops, bool may_merge) {
   std::erase_if(loops, [](const Loop& l) { return l.size == 1; });
   std::stable_sort(loops.begin(), loops.end(),
@@ -281,7 +281,7 @@ std::vector<TuningPoint> rows_space(const OpDesc& desc, const DeviceTraits& trai
   return points;
 }
 
-// The number of vectors of rows, or of rows if vectors run along them.
+// Returns the number of vectors of rows, or of rows if vectors run along them.
 int64_t items_of(const Loops& loops, int vector) {
   int64_t items = 1;
   for (size_t i = 0; i < loops.loop.size(); ++i)
@@ -305,8 +305,8 @@ TuningPoint rows_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
               (along ? 2.0 * vector : 4.0) + 20);
     const double wanted = 256.0 * traits.compute_units;
     const double meeting = lanes > 1 ? 12.0 * std::log2(lanes) : 0.0;
-    // Neighbouring work-items should read adjacent memory: needs enough lanes along the row, or
-    // adjacent rows.
+    // Neighbouring work-items should read adjacent memory, which takes enough lanes along the row,
+    // or adjacent rows.
     const double side_by_side = static_cast<double>((along ? lanes : point["ROWS"]) * vector);
     return items * (steps * (6.0 + vector) * (side_by_side < 16 ? 2.0 : 1.0) + meeting + 20) *
            (items < wanted ? wanted / items : 1.0) * (lanes * point["ROWS"] == 128 ? 1.0 : 1.02);
@@ -485,7 +485,7 @@ std::vector<TuningPoint> lrn_space(const OpDesc& desc, const DeviceTraits& trait
   return points;
 }
 
-// On a CPU, the widest vector that fits a native one.
+// Chooses the widest vector; on a CPU, the widest one that fits a native vector.
 TuningPoint lrn_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   TuningPoint best;
   for (const TuningPoint& point : lrn_space(desc, traits))
@@ -527,7 +527,7 @@ const KernelFamily kLrn{"lrn", 1, reject_lrn, lrn_space, lrn_heuristic, lrn_plan
 
 // ---- batch normalisation -----------------------------------------------------------------------
 
-// Inputs by role: in the first version gamma and beta come before the data.
+// The indices of inputs. In the first version gamma and beta come before the data.
 struct BatchNormInputs {
   size_t data, gamma, beta;
   static constexpr size_t mean = 3, variance = 4;
@@ -587,7 +587,7 @@ bool parameters_known(const OpDesc& desc) {
   return true;
 }
 
-// Scale and shift shaped to broadcast over the data.
+// Returns scale and shift, shaped to broadcast over the data.
 std::array<Tensor, 2> coefficients(const OpDesc& desc) {
   Shape shape(desc.outputs[0].shape.size(), 1);
   shape[1] = desc.outputs[0].shape[1];
@@ -605,8 +605,8 @@ TailSteps batch_norm_as_tail(const OpDesc& desc, int main) {
           {std::move(scale), std::move(shift)}};
 }
 
-// The operation as a product whose tail begins with the sum, for the element kernels. Inputs keep
-// their numbers, except that the data comes first.
+// Returns the operation as a product whose tail begins with the sum, for the element kernels.
+// Inputs keep their numbers, except that the data comes first.
 OpDesc as_product(const OpDesc& desc) {
   OpDesc product = desc;
   product.type = "Multiply";
@@ -646,8 +646,8 @@ const KernelFamily kBatchNorm{
       return plan;
     }};
 
-// GroupNormalization with scale and bias that are not constant: normalises without them, then
-// applies them.
+// Rewrites GroupNormalization with scale and bias that are not constant: normalises without them,
+// then applies them.
 void expand_affine(Expansion& x) {
   if (x.context().type != "GroupNormalization" || (x.is_constant(1) && x.is_constant(2))) return;
   const int64_t channels = x.shape(0)[1];

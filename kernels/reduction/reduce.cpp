@@ -1,4 +1,4 @@
-// ReduceMean, Max, Min, Sum, Prod, L1, L2, LogicalAnd, LogicalOr over constant axes.
+// ReduceMean, Max, Min, Sum, Prod, L1, L2, LogicalAnd and LogicalOr over constant axes.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -23,7 +23,7 @@ struct Reduction {
   const char* type;
   int first_opset;
   bool boolean;
-  const char *first, *first_int;  // neutral element
+  const char *first, *first_int;  // the neutral element
   const char *take, *join, *finish;
 };
 
@@ -69,7 +69,7 @@ std::vector<ValueInfo> infer_reduce(const ShapeContext& context) {
   return {{x.type, shape}};
 }
 
-// Strides of the output by the input's dimensions; 0 along reduced dimensions.
+// Returns the strides of the output by the input's dimensions; 0 along reduced dimensions.
 Shape output_steps(const TensorDesc& out, const std::vector<bool>& reduced) {
   const bool keep = out.shape.size() == reduced.size();
   Shape steps;
@@ -98,7 +98,7 @@ double neutral(const std::string& type) {
   return type == "ReduceProd" || type == "ReduceLogicalAnd" ? 1 : 0;
 }
 
-// Sums are in double: exact for integers up to 2^53.
+// Sums in double, which is exact for integers up to 2^53.
 void evaluate_reduce(const OpDesc& desc, std::span<const Tensor> inputs,
                      std::span<Tensor> outputs) {
   const Shape& shape = inputs[0].shape();
@@ -131,8 +131,8 @@ constexpr size_t kKept = 4, kReduced = 3;
 
 struct Walk {
   std::vector<CopyDim> kept, reduced;  // innermost last
-  TailAxes axes;                       // logical dimensions of the output that the kept loops index
-  bool tail_fits = true;               // each kept loop is one dimension
+  TailAxes axes;                       // dimensions of the output that the kept loops index
+  bool tail_fits = true;               // true if each kept loop is a single dimension
 };
 
 Walk walk_of(const OpDesc& desc) {
@@ -264,7 +264,8 @@ TuningPoint reduce_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   const Widths widths = widths_of(desc);
   const bool wide = traits.is_cpu || traits.vector_width > 1;
   const int wanted = !wide ? 4 : traits.vector_width >= 16 ? 16 : 8;
-  // Two registers of AVX2 do not wait for each other: measured 1.4 times as fast as one.
+  // On AVX2 uses two registers, which do not wait for each other: measured 1.4 times as fast as
+  // one.
   const int most = traits.is_cpu ? 16 : wanted;
   int across = 1;
   for (int v : {4, 8, 16})
@@ -272,7 +273,7 @@ TuningPoint reduce_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   if (!wide && !has_few_registers(traits) && widths.across >= 8 && aligned(desc, traits, 8, false))
     across = 8;
   int group = 1;
-  if (!wide) {  // as many work-items as the reduced elements keep busy
+  if (!wide) {  // uses as many work-items as the reduced elements keep busy
     const int64_t reduced = desc.inputs[0].elements() / desc.outputs[0].elements();
     for (int g : {16, 64, 256})
       if (g * 2 <= reduced && static_cast<size_t>(g) <= traits.max_work_group) group = g;

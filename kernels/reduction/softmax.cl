@@ -37,7 +37,7 @@ void FN(put)(FV v, __global OUT_T* p, int stride) {
 #endif
 
 #if ALONG && VECTOR > 1
-// The new elements of the last vector, which overlaps the one before it.
+// Selects the new elements of the last vector, which overlaps the one before it.
 #define NEW(v, old) select((FV)(0.0f), v, COUNTED(VECTOR) >= (IV)(old))
 #else
 #define NEW(v, old) (v)

@@ -1,8 +1,9 @@
 // SoftMax, LogSoftmax and the engine's own SoftMaxMean: shapes, reference implementation, and one
 // family, whose points choose whether vectors and work-items run along the axis or across it.
 //
-// SoftMaxMean is the mean of numbers that have the probabilities of a SoftMax: input 1 has one for
-// each element of the axis, which the output keeps with size 1. Detectors state distances so.
+// SoftMaxMean is the mean of numbers, weighted by the probabilities of a SoftMax: input 1 has a
+// number for each element of the axis, which the output keeps with size 1. Detectors compute
+// distances in this way.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -45,7 +46,7 @@ std::vector<ValueInfo> infer_mean_shapes(const ShapeContext& context) {
   return {{in.type, shape, {}}};
 }
 
-// Sums are in double.
+// Sums in double.
 void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   const Shape& shape = inputs[0].shape();
   const size_t axis = axis_of(desc.type, desc.attributes, shape.size());
@@ -105,7 +106,7 @@ Rows rows_of(const OpDesc& desc) {
 
 bool is_unit(const CopyDim& dim) { return dim.from == 1 && dim.to == 1; }
 
-// The loop along which the elements of a vector across the axis lie: the one with adjacent
+// Returns the loop along which the elements of a vector across the axis lie: the one with adjacent
 // elements, else the longest.
 size_t inner_loop(const std::vector<CopyDim>& loops) {
   size_t best = 0;
@@ -120,7 +121,7 @@ std::string reject(const OpDesc& desc, const DeviceTraits&) {
   if (!desc.tail.empty()) return "takes no tail";
   if (desc.type == "SoftMaxMean" && desc.constants[1].empty())
     return "its numbers are not constant";
-  // Input and output may each be f32.
+  // Input and output may each be f32 or the storage type.
   OpDesc same = desc;
   if (is_float(desc.outputs[0].type)) same.outputs[0].type = desc.inputs[0].type;
   if (std::string why = reject_storage(same, 1); !why.empty()) return why;
@@ -149,7 +150,7 @@ std::vector<TuningPoint> space(const OpDesc& desc, const DeviceTraits& traits) {
     for (int items : {64, 128, 256}) {
       if (static_cast<size_t>(items) > traits.max_work_group) continue;
       if (vector <= inner) points.push_back(point_of(false, vector, 1, items));
-      // A short row whose probabilities are not stored needs no meetings of work-items.
+      // In a short row whose probabilities are not stored, work-items need not exchange values.
       if (desc.type == "SoftMaxMean" && rows.axis.size <= kShortRow &&
           (vector == 1 || (unit && vector <= rows.axis.size)))
         points.push_back(point_of(true, vector, 1, items));
@@ -184,8 +185,8 @@ TuningPoint heuristic(const OpDesc& desc, const DeviceTraits& traits) {
     }
     const double wanted = 512.0 * traits.compute_units;
     const double meeting = along ? 12.0 * std::log2(std::max(2, lanes)) : 0.0;
-    // Work-items that read at a distance each load a sector of memory: 9 times as slow with the 16
-    // bins of YOLOv8 on an H200.
+    // Counts the cost of work-items that read at a distance, each of which loads a sector of
+    // memory: 9 times as slow with the 16 bins of YOLOv8 on an H200.
     const double spread = (along ? unit || lanes == 1 : is_unit(inner)) ? 1.0 : 8.0;
     return items * (steps * spread * (8.0 + vector) + meeting + 20) *
            (items < wanted ? wanted / items : 1.0) * (lanes * point["ROWS"] == 128 ? 1.0 : 1.02);

@@ -1,5 +1,5 @@
-// The first K values of each row in sorted order, in registers: one work-item processes one row.
-// Defines besides K:
+// Selects the first K values of each row in sorted order, in registers. One work-item processes one
+// row. Defines besides K:
 //   T, INTEGER  type of the values: int if INTEGER is 1, else a storage type of floats
 //   INDEX       type of the positions
 //   LARGEST     1: largest first

@@ -1,6 +1,6 @@
-// TopK: the k largest or smallest values along an axis and their positions. Equal values keep their
-// order; NaN comes last. Few values are selected on the device, by one work-item per row; long
-// lists are sorted on the host.
+// TopK selects the k largest or smallest values along an axis, and their positions. Equal values
+// keep their order; NaN comes last. Few values are selected on the device, by one work-item per
+// row; long lists are sorted on the host.
 #include <algorithm>
 #include <cmath>
 #include <mutex>
@@ -39,7 +39,7 @@ std::vector<ValueInfo> infer(const ShapeContext& context) {
           {index_type(context.attributes, "index_element_type", ElementType::i32), out}};
 }
 
-// True if a comes before b.
+// Returns whether a comes before b.
 template <typename T>
 bool is_before(T a, T b, bool largest) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -48,11 +48,11 @@ bool is_before(T a, T b, bool largest) {
   return largest ? a > b : a < b;
 }
 
-// Multiplications, as WorkLimit counts work, that selecting from so many elements takes.
+// Returns the work of selecting from `size` elements, in multiplications, as WorkLimit counts work.
 double work_of(int64_t size) { return 4 * static_cast<double>(size); }
 
-// The first k of 0 to size in the order of `before`, or by index. Parts of the row give theirs, of
-// which the first are chosen.
+// Returns the first k of 0 to size - 1 in the order of `before`, or by index. Each part of the row
+// gives its first ones, from which the result is chosen.
 template <typename Before>
 std::vector<int32_t> first_of_row(int64_t size, int64_t k, const Before& before, bool by_index) {
   std::vector<int32_t> all;
@@ -120,9 +120,10 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
 // ---- kernel ------------------------------------------------------------------------------------
 
 constexpr int64_t kMostSelected = 8;     // kept in registers
-constexpr int64_t kLongestAlone = 4096;  // a longer row needs other rows to fill a device
+constexpr int64_t kLongestAlone = 4096;  // longer rows fill a device only if there are several
 
-// All dimensions except the axis: steps through the input, the values and (along[0]) the indices.
+// Returns all dimensions except the axis, with steps through the input, the values and (along[0])
+// the indices.
 std::vector<CopyDim> rows_of(const OpDesc& desc, size_t axis) {
   std::vector<CopyDim> dims;
   for (size_t d = 0; d < desc.inputs[0].shape.size(); ++d)

@@ -12,7 +12,7 @@ typedef struct {
 
 #define FV FLOATV(VECTOR)
 
-// The pixel that index i of `size` reads; -1: none.
+// Returns the pixel that index i of `size` reads; -1 for none.
 int FN(placed)(int i, int size) {
   if (i >= 0 && i < size) return i;
 #if PADDING == 0

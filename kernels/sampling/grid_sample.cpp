@@ -50,7 +50,7 @@ std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
   return {{context.inputs[0].type, out, {}}};
 }
 
-// The pixel that index `i` of `size` reads; -1: none, which has the value 0.
+// Returns the pixel that index `i` of `size` reads; -1 for none, which has the value 0.
 int64_t placed(int64_t i, int64_t size, const Sampling& s) {
   if (i >= 0 && i < size) return i;
   if (s.padding == Padding::zeros) return -1;
@@ -70,7 +70,7 @@ Taps taps_of(float coordinate, int64_t size, const Sampling& s) {
   const float extent = static_cast<float>(size);
   float place =
       s.align_corners ? (coordinate + 1) / 2 * (extent - 1) : ((coordinate + 1) * extent - 1) / 2;
-  // Far outside (or for a NaN), the result is the same for any distant pixel.
+  // Limits positions far outside, and NaN: the result is the same for any distant pixel.
   constexpr float kFar = 1 << 24;
   place = place > -kFar ? std::min(place, kFar) : -kFar;
   Taps taps{};

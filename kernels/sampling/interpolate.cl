@@ -1,9 +1,10 @@
-// Interpolate on channels-last tensors: a work-item computes TILE_P neighbouring pixels of a row x
-// VECTOR channels. Every mode is a table: for each output position along each axis, the first input
-// position and the weights of the KW (KH, kd) positions from there on. Columns of the input stay in
-// registers while the tile's pixels lie between the same ones: with an axis that grows eightfold, a
-// tile reads each column only once or twice. The last vector of channels overlaps the one before it
-// if the channels are no multiple of VECTOR. Defines besides T, VECTOR and TILE_P:
+// Computes Interpolate on channels-last tensors. A work-item computes TILE_P neighbouring pixels of
+// a row x VECTOR channels. Every mode is a table: for each output position along each axis, the
+// first input position and the weights of the KW (KH, kd) positions from there on. Columns of the
+// input stay in registers while the tile's pixels lie between the same ones: with an axis that
+// grows eightfold, a tile reads each column only once or twice. The last vector of channels
+// overlaps the one before it if the channels are no multiple of VECTOR. Defines besides T, VECTOR
+// and TILE_P:
 //   LANES, ROWS  work-group: lanes along channels x rows of tiles
 //   NEAREST      1: one position of weight 1
 //   KH, KW       numbers up to 4, else members of `a`

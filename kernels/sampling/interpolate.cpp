@@ -47,7 +47,7 @@ struct Style {
   Mode mode = Mode::nearest;
   Coordinates coordinates = Coordinates::asymmetric;
   Rounding rounding = Rounding::floor;
-  bool antialias = false;  // of linear only, as in the specification
+  bool antialias = false;  // for linear modes only, as in the specification
   bool by_scales = false;  // scales are given; the sizes follow from them
   double cube_coeff = -0.75;
 };
@@ -63,7 +63,7 @@ Style style_of(int opset, const Attributes& attributes) {
                            {"bilinear_pillow", Mode::pillow_linear},
                            {"bicubic_pillow", Mode::pillow_cubic}});
   style.antialias = attributes.get_bool("antialias", false) && mode == "linear";
-  if (opset < 4) {  // as OpenVINO does; the first version does not specify it
+  if (opset < 4) {  // as in OpenVINO; the specification of the first version leaves it open
     style.rounding = Rounding::simple;
     if (attributes.get_bool("align_corners", true))
       style.coordinates = Coordinates::align_corners;
@@ -93,7 +93,7 @@ Style style_of(int opset, const Attributes& attributes) {
   return style;
 }
 
-// Inputs by role; -1 if a version lacks the input.
+// Return indices of inputs; -1 if a version lacks the input.
 int scales_input(int opset) { return opset < 4 ? -1 : opset < 11 ? 2 : 1; }
 int axes_input(int opset) { return opset < 4 ? -1 : opset < 11 ? 3 : 2; }
 
@@ -158,7 +158,7 @@ int64_t rounded(const Style& style, const Axis& axis, float x) {
   return static_cast<int64_t>(axis.scale < 1 ? std::ceil(x) : std::trunc(x));
 }
 
-// The kernel of cubic convolution with coefficient a.
+// Returns the weight of cubic convolution with coefficient a.
 double cubic_weight(double x, double a) {
   x = std::fabs(x);
   if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
@@ -167,7 +167,7 @@ double cubic_weight(double x, double a) {
 
 double triangle(double x) { return std::max(0.0, 1 - std::fabs(x)); }
 
-// Position in the padded input and its weight.
+// A position in the padded input, and its weight.
 struct Term {
   int64_t at;
   double weight;
@@ -223,7 +223,7 @@ void terms_of(const Style& style, const Axis& axis, int64_t at, std::vector<Term
   }
 }
 
-// Pads do not exist in the input. As their value is 0, their weight is left out.
+// Leaves out the weights of pads, which do not exist in the input and have the value 0.
 Table make_table(const Style& style, const Axis& axis) {
   const auto exists = [&](const Term& term) {
     return term.weight != 0 && term.at >= axis.pad && term.at < axis.pad + axis.in;
@@ -250,8 +250,8 @@ Table make_table(const Style& style, const Axis& axis) {
   return table;
 }
 
-// All dimensions without their output sizes, which axes_with_outputs() computes unless they are
-// known already.
+// Returns all dimensions without their output sizes, which axes_with_outputs() computes unless they
+// are known already.
 std::vector<Axis> padded_axes(const Attributes& attributes, const Shape& data) {
   const std::vector<int64_t> begin = pads_of(attributes, "pads_begin", data.size()),
                              end = pads_of(attributes, "pads_end", data.size());
@@ -327,8 +327,8 @@ std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
   return {{context.inputs[0].type, std::move(out), {}}};
 }
 
-// True if the scales that the model states are available. Sizes always are, from the output's
-// shape.
+// Returns whether the scales that the model states are available. Sizes always are, from the
+// output's shape.
 bool knows_scales(const OpDesc& desc) {
   if (!style_of(desc.opset, desc.attributes).by_scales) return true;
   const size_t scales = static_cast<size_t>(scales_input(desc.opset)),
@@ -453,8 +453,8 @@ TailAxes tail_axes(size_t rank) {
 
 // ---- tile --------------------------------------------------------------------------------------
 
-// The number of columns of the input that a tile keeps in registers for its next pixels. Only an
-// axis that grows reuses them. Keeping them requires channels as the outer loop; on a CPU with many
+// Returns how many columns of the input a tile keeps in registers for its next pixels. Only an axis
+// that grows reuses them. Keeping them requires channels as the outer loop; on a CPU with many
 // vectors of channels, writing pixels in the order of memory saves more.
 int64_t kept_columns(const OpDesc& desc, const Table& along_row, int64_t vectors,
                      const DeviceTraits& traits) {
@@ -511,7 +511,7 @@ TuningPoint tile_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
                    : vector == 8 ? 1.5
                                  : 1.0);
     if (keeps) {
-      // Fitted on an H200 (21 channels of f16, 33 to 257 pixels). Vectors of halves are read and
+      // Fitted to an H200 (21 channels of f16, 33 to 257 pixels). Vectors of halves are read and
       // written element by element, and each access of a warp touches all memory that its vectors
       // span.
       const double accesses = tile_p + taps * (1 + (tile_p - 1) / growth);
@@ -638,7 +638,7 @@ KernelPlan general_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoi
   const TensorDesc &in = desc.inputs[0], &out = desc.outputs[0];
   const size_t rank = in.shape.size();
   const std::vector<Table> tables = tables_of(desc);
-  // The order goes from the innermost dimension in the output's memory to the outermost.
+  // Orders dimensions from the innermost in the output's memory to the outermost.
   std::vector<size_t> order;
   for (size_t d = rank; d-- > 0;) order.push_back(d);
   std::stable_sort(order.begin(), order.end(),
@@ -688,7 +688,7 @@ KernelPlan general_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoi
 const KernelFamily kGeneral{"interpolate_general", 1,           reject_general, item_space,
                             item_heuristic,        general_plan};
 
-// True if the operation has no pads and its output has the input's size.
+// Returns whether the operation has no pads and its output has the input's size.
 bool resizes_nothing(const ShapeContext& context) {
   const Shape& from = context.inputs[0].shape;
   for (const char* name : {"pads_begin", "pads_end"})

@@ -4,5 +4,5 @@ int od, oh, ow;
 int start_d, start_h, start_w, weight_d, weight_h, weight_w;  // offsets of the axes' tables
 int kd, kh, kw;
 int channels, vectors;
-// Tiles of a row, of all rows of all images, of a work-item.
+// The tiles of a row, of all rows of all images, and of a work-item.
 int row_tiles, tiles, tiles_per_item;

@@ -1,6 +1,6 @@
-// Interpolate along any axes of tensors with up to five dimensions and any strides. One work-item
-// computes one element of the output. The tables are those of interpolate.cl, for all dimensions;
-// dimensions are numbered from the innermost in memory. Defines:
+// Computes Interpolate along any axes of tensors with up to five dimensions and any strides. One
+// work-item computes one element of the output. The tables are those of interpolate.cl, for all
+// dimensions; dimensions are numbered from the innermost in memory. Defines:
 //   T      storage type
 //   MOVE   1: the table moves elements of any type, and T is the unsigned type of their size; a
 //          weight of 0 marks a pad

@@ -1,6 +1,6 @@
-// MaxPool and AvgPool on channels-last tensors: a work-item computes TILE_P neighbouring pixels of
-// a row x VECTOR channels. The last vector of channels overlaps the one before it if the channels
-// are no multiple of VECTOR. Defines besides VECTOR and TILE_P:
+// Computes MaxPool and AvgPool on channels-last tensors. A work-item computes TILE_P neighbouring
+// pixels of a row x VECTOR channels. The last vector of channels overlaps the one before it if the
+// channels are no multiple of VECTOR. Defines besides VECTOR and TILE_P:
 //   T, OUT_T     types of input and output
 //   MODE         0 maximum, 1 average of the elements inside the input, 2 average including pads
 //   LANES, ROWS  work-group: lanes along channels x rows of tiles
@@ -57,8 +57,8 @@ KERNEL(IN(T, in), OUT(OUT_T, out), const FN(Args) a TAIL_PARAMS) {
               REPEAT(TILE_P, TAP)
             }
           } else {
-            // Taps outside load the nearest column: loads that wait for no condition are under way
-            // at the same time.
+            // Lets taps outside load the nearest column, so that loads wait for no condition and
+            // overlap.
 #define END_TAPS(p)                                                         \
   UNROLLED for (int kx = 0; kx < KW; ++kx) {                                \
     const int ix = ix0 + p * SW + kx * DW, column = clamp(ix, 0, a.iw - 1); \

@@ -92,7 +92,7 @@ PoolShape resolve(const OpDesc& desc) {
   return resolve_pooling(desc.type, desc.attributes, desc.inputs[0].shape);
 }
 
-// Indices are taken modulo the product of the dimensions from `axis` on.
+// Returns the product of the dimensions from `axis` on, modulo which indices are taken.
 int64_t index_range(const Attributes& attributes, const Shape& data) {
   const size_t axis = checked_axis(attributes.get_int("axis", 0), data.size(), "axis");
   return count(Shape(data.begin() + static_cast<std::ptrdiff_t>(axis), data.end()));
@@ -113,7 +113,7 @@ std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
   return outputs;
 }
 
-// Averages are summed in double; of equal maxima the first one is chosen. NaN is a maximum
+// Sums averages in double. Of equal maxima the first one is chosen; NaN counts as the maximum
 // wherever it stands.
 void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   const PoolShape s = resolve_pooling(desc.type, desc.attributes, inputs[0].shape());
@@ -171,7 +171,7 @@ struct GeneralArgs {
 #include "kernels/sampling/pooling_general_args.cl"
 };
 
-// The arguments that all three have; the others are 0.
+// Sets the arguments that all three kernels have; the others are 0.
 template <typename Args>
 Args common_arguments(const OpDesc& desc, const PoolShape& s) {
   Args args{};
@@ -182,7 +182,7 @@ Args common_arguments(const OpDesc& desc, const PoolShape& s) {
   return args;
 }
 
-// The maxima of bytes are bytes; the tail may convert floats to bytes.
+// Refuses types. The maxima of bytes are bytes; the tail may convert floats to bytes.
 std::string reject_stored(const OpDesc& desc) {
   const bool bytes = desc.type == "MaxPool" && desc.inputs[0].type == ElementType::u8;
   if (bytes && desc.tail.empty() && desc.outputs.size() == 1) return reject_bytes(desc);
@@ -223,12 +223,12 @@ TuningPoint pool_tile_heuristic(const OpDesc& desc, const DeviceTraits& traits) 
     const int vector = p["VECTOR"], tile_p = p["TILE_P"];
     const int64_t vectors = ceil_div(channels, vector);
     const int64_t tiles = ceil_div(s.out[2], tile_p) * s.out[1] * s.out[0] * s.batch;
-    // Adjacent windows of small kernels share the columns that they load.
+    // Counts columns: adjacent windows of small kernels share those that they load.
     const bool shares = s.kernel[2] <= 5 && s.stride[2] <= 2;
     const double columns = static_cast<double>(shares ? (tile_p - 1) * s.stride[2] + s.kernel[2]
                                                       : tile_p * s.kernel[2]);
     const double inside = columns + 0.3 * static_cast<double>(tile_p * s.kernel[2]);
-    // Tiles at the ends of a row compute their pixels one by one.
+    // Counts the tiles at the ends of a row, which compute their pixels one by one.
     const int64_t row_tiles = ceil_div(s.out[2], tile_p);
     const int64_t ends = (s.pad[2] > 0) + (s.end[2] > s.in[2] || s.out[2] % tile_p != 0);
     const double slow =
@@ -299,7 +299,7 @@ KernelPlan pool_tile_plan(const OpDesc& desc, const DeviceTraits& traits,
   add_tail(desc, vector, spatial_axes(desc.outputs[0].shape.size()), spec, plan);
   spec.local = {static_cast<size_t>(lanes), static_cast<size_t>(rows), 1};
   const int64_t rows_of_items = ceil_div(tiles, per_item);
-  // With few pixels of many channels, cores share the channels instead.
+  // With few pixels of many channels, lets cores share the channels instead.
   const int64_t columns =
       traits.is_cpu
           ? std::clamp<int64_t>(4 * traits.compute_units / rows_of_items, 1, ceil_div(vectors, 8))
@@ -335,13 +335,13 @@ std::vector<TuningPoint> wide_space(const OpDesc& desc, const DeviceTraits& trai
         if (vector <= s.in_channels && (lanes == 1 || lanes * vector < 2 * s.in_channels) &&
             static_cast<size_t>(lanes * slices) <= traits.max_work_group && lanes * slices >= 64)
           space.push_back({{{"VECTOR", vector}, {"LANES", lanes}, {"SLICES", slices}}});
-  return space;  // 1 x 1 x 64 is always a point
+  return space;  // contains 1 x 1 x 64 in any case
 }
 
 TuningPoint wide_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   const PoolShape s = resolve(desc);
   std::vector<TuningPoint> space = wide_space(desc, traits);
-  // With the widest vectors, chooses the largest number of slices that all have a few pixels.
+  // Chooses, with the widest vectors, the largest number of slices that all have a few pixels.
   TuningPoint best = space[0];
   for (const TuningPoint& point : space)
     if (point["VECTOR"] == best["VECTOR"] && point["LANES"] == best["LANES"] &&

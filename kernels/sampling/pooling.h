@@ -8,13 +8,13 @@
 
 namespace clinfer {
 
-// The kernels' define MODE.
+// Values of the kernels' define MODE.
 enum PoolMode { kMaximum = 0, kAverageInside = 1, kAverageWithPads = 2 };
 
 // The geometry in the terms of a convolution (one group, in_channels = channels), and the members
 // that only pooling has.
 struct PoolShape : ConvShape {
-  // Sizes including the end pads; averages that include pads count elements up to here.
+  // The sizes including the end pads. Averages that include pads count elements up to here.
   std::array<int64_t, 3> end{1, 1, 1};
   PoolMode mode = kMaximum;
 };

@@ -3,5 +3,5 @@ int in_n, in_d, in_h, in_w, out_n, out_d, out_h, out_w;  // strides
 #include "kernels/common/geometry_args.cl"
 int end_d, end_h, end_w;  // sizes with the end pads
 int channels, vectors;
-// Tiles of a row, of all rows of all images, of a work-item.
+// The tiles of a row, of all rows of all images, and of a work-item.
 int row_tiles, tiles, tiles_per_item;

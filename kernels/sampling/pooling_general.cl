@@ -1,5 +1,5 @@
-// MaxPool and AvgPool on any strides, and the positions of the maxima. One work-item computes one
-// element of the output. Defines:
+// Computes MaxPool and AvgPool on any strides, and the positions of the maxima. One work-item
+// computes one element of the output. Defines:
 //   T, OUT_T        types of input and output
 //   MODE            as in pooling.cl
 //   INDICES         1: writes the second output

@@ -1,5 +1,5 @@
-// MaxPool and AvgPool over windows of many pixels with few outputs, such as a whole image: SLICES
-// work-items share the window of one output pixel, with LANES adjacent vectors of channels.
+// Computes MaxPool and AvgPool over windows of many pixels with few outputs, such as a whole image.
+// SLICES work-items share the window of one output pixel, with LANES adjacent vectors of channels.
 // Defines:
 //   T, OUT_T       types of input and output
 //   MODE           as in pooling.cl

@@ -1,7 +1,7 @@
-// Parts of the kernels that pool windows: MODE is as in pooling.cl.
+// Code shared by the kernels that pool windows. MODE is as in pooling.cl.
 
-// The taps, of a window that starts at `start`, that lie before position `size`: first and one past
-// the last.
+// Return the first tap, and the one past the last tap, of a window from `start` on that lie before
+// position `size`.
 int FN(first)(int start, int step, int taps) {
   return start < 0 ? min((step - 1 - start) / step, taps) : 0;
 }

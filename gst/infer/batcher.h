@@ -27,21 +27,22 @@
 
 namespace clinfer {
 
-// Launching: by the submitter that fills a batch; by the waiter whose time-out expires; else by a
-// worker. Results: read by a worker, or by a thread that already waits for them (saves a wake-up).
-// Each worker serves some of the requests; requests of different workers do not wait for each
-// other, whatever the order of the frames. A stream that stands still therefore holds up no other.
-// The lock is never held over a call of a request.
+// A batch is launched by the submitter that fills it, by the waiter whose time-out expires, or else
+// by a worker. Its results are read by a worker, or by a thread that already waits for them (which
+// saves a wake-up). Each worker serves some of the requests; requests of different workers do not
+// wait for each other, whatever the order of the frames. A stream that stands still therefore holds
+// up no other. The lock is never held over a call of a request.
 //
-// Memory is taken where a frame comes in, and before anything is changed; from there on batches only
-// move from list to list, and nothing throws: a frame that is in, comes out.
+// Memory is allocated when a frame comes in, before anything is changed. From then on batches only
+// move from list to list, and nothing throws, so that every frame that was accepted comes out.
 //
-// A request that does not answer in time (NoAnswer) stays in flight: its frames fail, their
-// memory is kept, and its stream of the device gets nothing more until the device is through.
+// A request that does not answer in time (NoAnswer) stays in flight: its frames fail, their memory
+// is kept, and its stream of the device gets no more batches until the device has finished it.
 //
-// Request: start(images) runs the first `images` of them; wait(milliseconds) is false where it was
-// not over by then. Used by one thread at a time, but for cancel(): results are not wanted any more.
-// keeps_frames(), where it has that: a device may still read frames although the results are there.
+// A Request has start(images), which runs the first `images` of the batch, and wait(milliseconds),
+// which returns false if the inference was not over by then. One thread uses it at a time; any
+// thread may call cancel() when the results are not wanted any more. If it has keeps_frames(), that
+// tells whether a device may still read frames although the results are there.
 template <typename Request, typename Result>
 class Batcher {
   struct Batch;
@@ -51,13 +52,13 @@ class Batcher {
   using Clock = std::chrono::steady_clock;
   // Gives a frame to image `image` of a request. An exception is the error of this frame alone.
   using Fill = std::function<void(Request&, size_t image)>;
-  // The results of image `image` of a finished request; must not refer to it.
+  // Returns the results of image `image` of a finished request; they must not refer to the request.
   using Read = std::function<Result(Request&, size_t image)>;
 
   // A stream that submits frames.
   struct Stream {
-    std::atomic<bool> interrupted{false};  // it waits neither for room nor for other frames
-    std::atomic<unsigned> share{1};        // weight among the live streams, at least 1
+    std::atomic<bool> interrupted{false};  // true: it waits neither for room nor for other frames
+    std::atomic<unsigned> share{1};        // weight of the stream among live streams, at least 1
   };
 
   // The place of a frame in a batch. The destructor takes the frame out of a batch that has not
@@ -76,9 +77,9 @@ class Batcher {
       if (entry_ != nullptr) batcher_->forget(*entry_);
     }
     explicit operator bool() const { return entry_ != nullptr; }
-    // Sleeps until the results are there and returns them, or throws the error of the inference.
-    // Nothing when the stream was interrupted before the frame was launched, or when the device
-    // takes long after it was interrupted. To be called once.
+    // Blocks until the results are there and returns them, or throws the error of the inference.
+    // Returns nothing if the stream was interrupted before the frame was launched, or if the device
+    // takes long after the interruption. To be called once.
     std::optional<Result> wait() {
       const std::shared_ptr<Entry> entry = std::exchange(entry_, nullptr);
       return batcher_->wait(*entry);
@@ -93,7 +94,7 @@ class Batcher {
   };
 
   struct Counts {
-    uint64_t batches = 0, frames = 0;  // launched
+    uint64_t batches = 0, frames = 0;  // that were launched
   };
 
   // Request i is bound to stream i mod `device_streams` of the device; a batch takes an idle
@@ -116,7 +117,7 @@ class Batcher {
           [this, &worker](const std::stop_token& stop) { work(worker, stop); }));
   }
 
-  // Does not wait long for a device that does not answer.
+  // Waits only briefly for a device that does not answer.
   ~Batcher() {
     for (const auto& request : requests_) request->cancel();
     threads_.clear();
@@ -141,23 +142,23 @@ class Batcher {
     return counts_;
   }
 
-  // The time that a frame may wait for others: `timeout`, or until no frame has come for `quiet`.
+  // Limits of a frame's wait for others: it ends after `timeout`, or when no frame has come for
+  // `quiet`.
   struct BatchWait {
     std::optional<Clock::duration> timeout;
     Clock::duration quiet{};
   };
 
-  // Puts a frame into the batch that is being formed. Blocks while one full batch per stream of the
-  // device waits already; threads go on in the order in which they came. An empty ticket when the
-  // stream was interrupted.
+  // Puts a frame into the batch that is being formed. Blocks while one full batch for each stream
+  // of the device waits already; blocked threads continue in the order in which they came. Returns
+  // an empty ticket if the stream was interrupted.
   Ticket submit(const Stream& stream, Fill fill, const BatchWait& batch_wait) {
     std::unique_lock lock(mutex_);
     return submit(lock, stream, std::move(fill), batch_wait, true);
   }
 
-  // Submits a frame of a live stream: never blocks. Returns an empty ticket when the device could
-  // not begin the frame within `longest`, or when another live stream has a better claim
-  // (FairShare).
+  // Submits a frame of a live stream without blocking. Returns an empty ticket if the device could
+  // not begin the frame within `longest`, or if another live stream has precedence (FairShare).
   Ticket try_submit(const Stream& stream, Fill fill, const BatchWait& batch_wait,
                     Clock::duration longest) {
     std::unique_lock lock(mutex_);
@@ -165,7 +166,7 @@ class Batcher {
     launch_due(lock);
     if (stream.interrupted || none_answers()) return {};
     const Clock::time_point now = Clock::now();
-    // Streams that block keep the device busy at all times; beside them a live frame takes its turn
+    // Streams that block keep the device busy all the time; beside them a live frame takes its turn
     // in the batch that is being formed.
     const bool admitted =
         blocking_ != 0 ? !full(1) : fair_.admit(&stream, stream.share, longest, load(now), now);
@@ -173,7 +174,7 @@ class Batcher {
     return add(lock, stream, std::move(fill), batch_wait, false);
   }
 
-  // A further image of a frame that try_submit() took: blocks as submit() does.
+  // Submits a further image of a frame that try_submit() took. Blocks as submit() does.
   Ticket submit_more(const Stream& stream, Fill fill, const BatchWait& batch_wait) {
     std::unique_lock lock(mutex_);
     fair_.charge(&stream, stream.share);
@@ -182,7 +183,7 @@ class Batcher {
     return submit(lock, stream, std::move(fill), batch_wait, false);
   }
 
-  // The frames of `stream` that are in a partial batch wait for no others any more.
+  // Launches the frames of `stream` in a partial batch without waiting for others.
   void flush_partial_batch(const Stream& stream) {
     std::unique_lock lock(mutex_);
     if (formed_.empty()) return;
@@ -194,7 +195,7 @@ class Batcher {
     launch_due(lock);
   }
 
-  // Threads of `stream` stop waiting for room and for other frames until it is resumed.
+  // Makes threads of `stream` stop waiting for room and for other frames until it is resumed.
   void interrupt(Stream& stream) {
     const std::lock_guard lock(mutex_);
     stream.interrupted = true;
@@ -204,13 +205,15 @@ class Batcher {
   }
 
  private:
-  // The time that an interrupted frame waits for the device before it leaves its memory to it.
+  // The time that an interrupted frame waits for the device before it leaves its memory to the
+  // device.
   static constexpr std::chrono::milliseconds kPatience{200};
 
-  // The time after which threads that wait for the device look whether they have been interrupted.
+  // The interval at which threads that wait for the device check for an interruption.
   static constexpr std::chrono::milliseconds kAskAgain{100};
 
-  enum class State { forming, launched, offered, done };  // offered: a waiter may take the results
+  // Offered: a thread that waits may take the results.
+  enum class State { forming, launched, offered, done };
 
   struct Batch {
     State state = State::forming;
@@ -218,27 +221,28 @@ class Batcher {
     size_t waiting = 0;               // number of such threads
     bool filled = false;              // the request has its frames
     std::vector<std::shared_ptr<Entry>> entries;
-    Clock::time_point timeout_at = Clock::time_point::max();  // the first entry's time-out
+    // When the first entry's time-out expires.
+    Clock::time_point timeout_at = Clock::time_point::max();
     Clock::time_point quiet_at = Clock::time_point::max();
     size_t request = 0;
     Clock::time_point launched_at;
-    std::optional<ExitWaits> exit_waits;  // from being filled until the results are taken
+    std::optional<ExitWaits> exit_waits;  // exists from filling until the results are taken
   };
   struct Entry {
     const Stream* stream = nullptr;
-    bool blocking = false;  // of a stream that waits for room, not of a live one
+    bool blocking = false;  // from a stream that waits for room, not from a live one
     Fill fill;
     std::shared_ptr<Batch> batch;
     std::optional<Result> result;
     std::exception_ptr error;
-    bool left = false;  // its submitter no longer waits for it
+    bool left = false;  // its submitter does not wait for it any more
     // See keep_for_ever().
     std::vector<std::shared_ptr<Entry>> kept;
     Entry* kept_before = nullptr;
   };
   using Batches = std::list<std::shared_ptr<Batch>>;
-  // A thread that waits for room. Each has a condition of its own, so that no more threads are woken
-  // than there is room for.
+  // A thread that waits for room. Each has a condition of its own, so that only as many threads are
+  // woken as there is room for.
   struct Submitter {
     const Stream* stream;
     bool woken = false;
@@ -250,22 +254,22 @@ class Batcher {
     std::condition_variable_any changed;
   };
   struct DeviceLoad {
-    size_t load = 0;               // batches launched and not done
-    size_t lost = 0;               // of them: those that do not answer
-    bool slow = false;             // an interrupted frame has left it: others leave at once
-    Clock::time_point busy_until;  // estimate
+    size_t load = 0;               // batches launched and not finished
+    size_t lost = 0;               // those of them that do not answer
+    bool slow = false;             // an interrupted frame has left it, so that others leave at once
+    Clock::time_point busy_until;  // estimated
     Clock::time_point last_done;
   };
 
   // ---- All functions below need mutex_ held. Those with a `lock` argument release it in between.
 
   bool is_full(const Batch& batch) const { return batch.entries.size() >= batch_size_; }
-  // Returns whether `most` full batches wait.
+  // Returns whether there are `most` full batches that wait.
   bool full(size_t most) const { return formed_.size() >= most && is_full(*formed_.back()); }
   bool due() const {
     if (formed_.empty()) return false;
     const Batch& first = *formed_.front();
-    // A batch with another one after it was full: frames that left it are not replaced.
+    // If another batch follows, this one was full once: frames that left it are not replaced.
     return is_full(first) || formed_.size() > 1 ||
            Clock::now() >= std::min(first.timeout_at, first.quiet_at);
   }
@@ -278,7 +282,7 @@ class Batcher {
     return best;
   }
 
-  // The time when a frame that comes now would begin, and the load that it adds.
+  // Returns when a frame that comes now would begin, and the load that it adds.
   FairShare::Load load(Clock::time_point now) const {
     Clock::time_point free_at = Clock::time_point::max();
     bool is_idle = false;
@@ -288,9 +292,10 @@ class Batcher {
       is_idle = is_idle || stream.load == 0;
     }
     const auto streams = static_cast<int>(device_.size());
-    auto before = static_cast<int>(formed_.size());  // batches that begin before its own
+    // Number of batches that begin before the frame's own.
+    auto before = static_cast<int>(formed_.size());
     if (before != 0 && !is_full(*formed_.back())) --before;
-    // Without an estimate only an idle stream is known to begin soon.
+    // Without an estimate, only an idle stream is known to begin soon.
     if (inference_time_ == Clock::duration{})
       return {is_idle && before == 0 ? Clock::duration{} : Clock::duration::max() / 4, {}};
     return {free_at - now + inference_time_ * before / streams,
@@ -306,15 +311,15 @@ class Batcher {
     return add(lock, stream, std::move(fill), batch_wait, blocking);
   }
 
-  // Frames that may come before a full batch waits for each stream of the device.
+  // Returns how many frames may come before a full batch waits for each stream of the device.
   size_t room() const {
     if (formed_.size() > device_.size() || full(device_.size())) return 0;
     const size_t in_last = formed_.empty() ? batch_size_ : formed_.back()->entries.size();
     return (device_.size() - formed_.size()) * batch_size_ + batch_size_ - in_last;
   }
 
-  // Returns when there is room, the stream is interrupted, or no stream of the device answers. Room
-  // belongs to those that have waited longer.
+  // Blocks until there is room, the stream is interrupted, or no stream of the device answers.
+  // Threads that have waited longer get the room first.
   void wait_for_room(std::unique_lock<std::mutex>& lock, const Stream& stream) {
     Submitter self{&stream};
     const auto place = blocked_.insert(blocked_.end(), &self);
@@ -329,10 +334,11 @@ class Batcher {
       revive();
     }
     blocked_.erase(place);
-    if (stream.interrupted) wake_blocked();  // another one may take the room that it was woken for
+    // Another thread may take the room for which it was woken.
+    if (stream.interrupted) wake_blocked();
   }
 
-  // Wakes as many threads as there is room for, those that have waited longest.
+  // Wakes as many threads as there is room for, beginning with those that have waited longest.
   void wake_blocked() {
     size_t left = room();
     for (auto it = blocked_.begin(); it != blocked_.end() && left > 0; ++it, --left) {
@@ -365,7 +371,8 @@ class Batcher {
     return Ticket(this, std::move(entry));
   }
 
-  // Called also when a request becomes idle: a batch that is due never waits while one is.
+  // Launches batches that are due. Also called when a request becomes idle, so that a batch that is
+  // due never waits while a request is idle.
   void launch_due(std::unique_lock<std::mutex>& lock) {
     while (due()) {
       const std::optional<size_t> request = idle_request();
@@ -373,7 +380,7 @@ class Batcher {
     }
   }
 
-  // False when launching failed; the request is idle again then.
+  // Launches the first batch. Returns false if that failed; the request is then idle again.
   bool launch(std::unique_lock<std::mutex>& lock, size_t index) {
     Batches launched;
     launched.splice(launched.end(), formed_, formed_.begin());
@@ -396,7 +403,7 @@ class Batcher {
     return true;
   }
 
-  // Fills the request and starts it. False when that failed, as launch().
+  // Fills the request and starts it. Returns false if that failed, as launch() does.
   bool start(std::unique_lock<std::mutex>& lock, Batch& batch) {
     Request& request = *requests_[batch.request];
     lock.unlock();
@@ -460,7 +467,7 @@ class Batcher {
     return take_results(lock, batch, [&] { return stop.stop_requested(); });
   }
 
-  // False if `gives_up` returned true first; then the device still works on the batch.
+  // Returns false if `gives_up` returned true first; the device then still works on the batch.
   template <typename GivesUp>
   bool take_results(std::unique_lock<std::mutex>& lock, Batch& batch, const GivesUp& gives_up) {
     lock.unlock();
@@ -494,8 +501,8 @@ class Batcher {
     return true;
   }
 
-  // The frames of a batch whose request does not answer are kept until it does. Where no other
-  // stream of the device is left, the frames of batches that are not launched fail as well.
+  // Keeps the frames of a batch whose request does not answer until it does. If no other stream of
+  // the device is left, the frames of batches that are not launched fail as well.
   void lose(Batch& batch, const std::exception_ptr& failure) {
     lost_[batch.request] = end(batch, failure);
     ++device_of(batch.request).lost;
@@ -510,7 +517,7 @@ class Batcher {
     return std::all_of(device_.begin(), device_.end(),
                        [](const DeviceLoad& stream) { return stream.lost != 0; });
   }
-  // Returns late requests to use once the device has finished them.
+  // Makes requests that answered late usable again, once the device has finished them.
   void revive() {
     for (size_t request = 0; request < lost_.size(); ++request) {
       if (lost_[request].empty()) continue;
@@ -520,7 +527,7 @@ class Batcher {
       } catch (const std::bad_alloc&) {
         over = false;  // not known
       } catch (const std::exception&) {
-        // It failed: over, too.
+        // A failed request is over, too.
       }
       if (!over) continue;
       lost_[request].clear();
@@ -541,14 +548,14 @@ class Batcher {
     } catch (const NoAnswer&) {
       over = false;
     } catch (const std::bad_alloc&) {
-      over = false;  // it may have been about to say so
+      over = false;  // it may have been about to answer
     } catch (const std::exception&) {
-      // It failed: over, too.
+      // A failed request is over, too.
     }
     if (!over) keep_for_ever(std::move(entries));
   }
-  // They stay in memory until the end of the process: the first one holds them, itself included. A
-  // static variable leads to them, so that leak checkers know that they are kept on purpose.
+  // Keeps frames in memory until the end of the process: the first one holds them all, including
+  // itself. A static variable points to them, so that leak checkers know that this is intended.
   static void keep_for_ever(std::vector<std::shared_ptr<Entry>> entries) noexcept {
     static std::atomic<Entry*> last{nullptr};
     Entry& first = *entries.front();
@@ -556,8 +563,7 @@ class Batcher {
     first.kept_before = last.exchange(&first);
   }
 
-  // Measures how long the device took: since the launch, or since it was done with the batch
-  // before.
+  // Measures how long the device took: since the launch, or since it finished the batch before.
   void measure(const Batch& batch) {
     DeviceLoad& device = device_of(batch.request);
     const Clock::time_point now = Clock::now();
@@ -568,7 +574,8 @@ class Batcher {
     device.busy_until = now + inference_time_ * (static_cast<int>(device.load) - 1);
   }
 
-  // The caller launches the next batches that are due, which makes room for submitters.
+  // Ends a batch. The caller launches the next batches that are due, which makes room for
+  // submitters.
   void finish(std::unique_lock<std::mutex>& lock, Batch& batch, const std::exception_ptr& failure,
               bool keeps_frames = false) {
     if (keeps_frames)
@@ -586,7 +593,7 @@ class Batcher {
     for (Submitter* const submitter : blocked_) submitter->changed.notify_one();
   }
 
-  // Its frames, which are taken out of it.
+  // Returns the batch's frames, which are removed from it.
   std::vector<std::shared_ptr<Entry>> end(Batch& batch, const std::exception_ptr& failure) {
     for (const auto& entry : batch.entries) {
       if (failure && !entry->error) entry->error = failure;
@@ -604,17 +611,18 @@ class Batcher {
     lock.lock();
   }
 
-  // A waiter's part: takes the results if they are offered, launches if that is due, else sleeps,
-  // but not long while the device is at work. `gives_up` is called without the lock held.
+  // Advances a batch on behalf of a thread that waits: takes the results if they are offered,
+  // launches if that is due, or else sleeps, but not long while the device works. Calls `gives_up`
+  // without the lock.
   template <typename GivesUp>
   void advance(std::unique_lock<std::mutex>& lock, const std::shared_ptr<Batch>& shared,
                const GivesUp& gives_up) {
     Batch& batch = *shared;
     if (batch.state == State::offered) {
-      batch.state = State::launched;  // other waiters go on waiting
+      batch.state = State::launched;  // other threads go on waiting
       if (!take_results(lock, batch, gives_up)) return leave_to_worker(shared);
       std::erase(offered_, shared);
-      // This thread goes on with its results; a worker launches the next batch.
+      // This thread takes the results; a worker launches the next batch.
       return worker_of(batch.request).changed.notify_one();
     }
     Clock::time_point until = batch.filled ? Clock::now() + kAskAgain : Clock::time_point::max();
@@ -642,8 +650,8 @@ class Batcher {
     worker.changed.notify_one();
   }
 
-  // Waits until the batch is done. False if the frame left the batch before: once `interrupted` is
-  // true, at once if the batch is not launched, else after kPatience.
+  // Waits until the batch is finished. Returns false if the frame left the batch before: once
+  // `interrupted` is true, at once if the batch is not launched, else after kPatience.
   template <typename Interrupted>
   bool wait_until_done(std::unique_lock<std::mutex>& lock, const std::shared_ptr<Batch>& batch,
                        Entry& entry, const Interrupted& interrupted) {
@@ -700,33 +708,35 @@ class Batcher {
     wake_blocked();
   }
 
-  // The waiters of the first batch watch its time-out.
+  // Wakes the threads that wait for the first batch, which watch its time-out.
   void wake_first() {
     if (!formed_.empty()) formed_.front()->changed.notify_all();
   }
 
-  // The stream of the device that a request is bound to.
+  // Returns the stream of the device to which a request is bound.
   DeviceLoad& device_of(size_t request) { return device_[request % device_.size()]; }
   Worker& worker_of(size_t request) { return workers_[request % workers_.size()]; }
 
   mutable std::mutex mutex_;
-  std::list<Submitter*> blocked_;  // the one that has waited longest comes first
+  std::list<Submitter*> blocked_;  // the one that has waited longest first
   const std::vector<std::unique_ptr<Request>> requests_;
   const size_t batch_size_;
   const Read read_;
   std::vector<bool> idle_;
-  std::vector<std::vector<std::shared_ptr<Entry>>> lost_;  // of each request that does not answer
+  // Frames by request, of requests that do not answer.
+  std::vector<std::vector<std::shared_ptr<Entry>>> lost_;
   std::vector<DeviceLoad> device_;
   const bool workers_fill_;
   std::deque<Worker> workers_;  // request i belongs to worker i mod their number
-  // Batches to be launched, oldest first. None is empty; all but the last were full once.
+  // Batches that are to be launched, oldest first. None is empty; all but the last were full once.
   Batches formed_;
-  Batches offered_;  // whose results a waiter may take, or takes
+  Batches offered_;  // batches whose results a waiting thread may take, or takes
   FairShare fair_;
-  size_t blocking_ = 0;               // entries of blocking streams that are not done
+  size_t blocking_ = 0;               // entries of blocking streams that are not finished
   Clock::duration inference_time_{};  // of a batch, smoothed; zero before the first
   Counts counts_;
-  std::vector<std::jthread> threads_;  // last member: they stop before the rest is destroyed
+  // Declared last, because the threads must stop before the other members go.
+  std::vector<std::jthread> threads_;
 };
 
 }  // namespace clinfer

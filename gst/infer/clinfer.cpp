@@ -1,4 +1,4 @@
-// clinfer: type, pads and state changes.
+// Implements the GObject type of clinfer: pads and state changes.
 
 /**
  * SECTION:element-clinfer
@@ -45,7 +45,7 @@ Element& element_of(gpointer object) { return clinfer::state_of(GST_CLINFER(obje
 GstFlowReturn chain(GstPad*, GstObject* parent, GstBuffer* buffer) {
   Handle<GstBuffer> owned(buffer);
   Element* const element = GST_CLINFER(parent)->element;
-  if (element == nullptr) return GST_FLOW_ERROR;  // it never left NULL
+  if (element == nullptr) return GST_FLOW_ERROR;  // it has always been in state NULL
   const std::optional<GstFlowReturn> flow =
       guard([&](const clinfer::Failure& failure) { element->fail(failure); },
             std::optional<GstFlowReturn>(),

@@ -8,7 +8,7 @@
 
 struct GstClinfer {
   GstElement parent;
-  clinfer::Element* element;  // from init to finalize; null: there was no memory for it
+  clinfer::Element* element;  // from init to finalize; null if there was no memory for it
 };
 
 struct GstClinferClass {

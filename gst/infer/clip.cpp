@@ -1,4 +1,4 @@
-// The last frames of a stream, copied.
+// Copies the last frames of a stream.
 #include "gst/infer/clip.h"
 
 #include "gst/base/video_mapping.h"
@@ -6,7 +6,7 @@
 namespace clinfer {
 namespace {
 
-// A picture of this size and format without padding between rows.
+// Describes a picture of this size and format without padding between rows.
 GstVideoInfo plain(const GstVideoInfo& info) {
   GstVideoInfo made;
   gst_video_info_init(&made);

@@ -1,4 +1,4 @@
-// The last frames of a stream, for networks that take several at a time.
+// Keeps the last frames of a stream, for networks that take several at a time.
 #pragma once
 
 #include <deque>
@@ -9,14 +9,15 @@
 
 namespace clinfer {
 
-// Holds copies in system memory: the frames themselves belong to pools upstream, which would run
-// empty. Used by the streaming thread; what frames() returns may be used by others.
+// Holds copies in system memory, because the frames themselves belong to pools upstream, which
+// would run empty. To be used by the streaming thread; others may use what frames() returned.
 class Clip {
  public:
   using Frames = std::vector<std::shared_ptr<FrameInput>>;
 
-  // Takes each `stride`-th frame, which the network gets turned by `orientation`. True when this frame was taken and is the last of `length`.
-  // Throws Error{bad_argument, device_failed} for frames that cannot be mapped.
+  // Takes each `stride`-th frame, which `orientation` turns for the network. Returns true if this
+  // frame was taken and completes `length` frames. Throws Error{bad_argument, device_failed} for
+  // frames that cannot be mapped.
   bool add(GstBuffer* buffer, const GstVideoInfo& info, const Orientation& orientation,
            const CompiledModel& model, size_t length, unsigned stride);
   Frames frames() const { return {frames_.begin(), frames_.end()}; }  // oldest first

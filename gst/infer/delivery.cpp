@@ -1,4 +1,4 @@
-// The data flow out of the element.
+// Implements the data flow out of the element.
 #include "gst/infer/delivery.h"
 
 #include <algorithm>
@@ -18,8 +18,8 @@ double milliseconds_between(Job::Clock::time_point from, Job::Clock::time_point 
   return std::chrono::duration<double, std::milli>(to - from).count();
 }
 
-// A buffer that metas may be added to: the same one, or a copy that shares its memory and keeps it
-// from going back to its pool.
+// Returns a buffer to which metas may be added: the same one, or a copy that shares its memory and
+// keeps it from going back to its pool.
 Handle<GstBuffer> writable(Handle<GstBuffer> buffer) {
   if (gst_buffer_is_writable(buffer.get())) return buffer;
   Handle<GstBuffer> copy(gst_buffer_copy(buffer.get()));
@@ -28,7 +28,7 @@ Handle<GstBuffer> writable(Handle<GstBuffer> buffer) {
   return copy;
 }
 
-// Puts the fixed regions on the buffer as regions of interest, for the results of each part.
+// Adds the fixed regions to the buffer as regions of interest, for the results of each part.
 void add_regions(GstBuffer* buffer, const std::vector<Rect>& regions, FrameResult& result) {
   const Rect& visible = result.visible;
   int id = 0;
@@ -84,7 +84,7 @@ std::optional<Delivery::Finished> Delivery::wait_for(Job& job, uint64_t generati
   for (Job::Inference& inference : job.inferences) {
     try {
       std::optional<std::vector<Tensor>> outputs = inference.ticket.wait();
-      if (!outputs) return std::nullopt;  // a flush
+      if (!outputs) return std::nullopt;  // a flush has begun
       finished.emplace_back(&inference, std::move(*outputs));
     } catch (const std::exception& error) {
       if (goes_on_without(job, error)) {
@@ -112,7 +112,7 @@ void Delivery::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
   const std::optional<Finished> waited_for = wait_for(*job, generation);
   if (!waited_for) return;
   const Finished& finished = *waited_for;
-  const std::shared_ptr<const Session> session = job->session;  // null: not ready
+  const std::shared_ptr<const Session> session = job->session;  // null: it is not ready
   if (session != nullptr) say_problems(self_, *session->shared->compiled);
   if (!shared_.queue.is_current(generation)) return;
   if (!shared_.flow.is_fine() || dropping_) return;
@@ -160,7 +160,7 @@ void Delivery::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
   push(std::move(buffer), generation);
 }
 
-// How the device got the frame.
+// Counts how the device got the frame.
 void Delivery::count_input(const Job& job) {
   if (job.input == nullptr) return;
   Statistics& statistics = shared_.statistics;
@@ -182,7 +182,7 @@ void Delivery::push(Handle<GstBuffer> buffer, uint64_t generation) {
   shared_.flow.end(flow);
 }
 
-// From the tensors of each part to the results that the application wants.
+// Turns the tensors of each part into the results that the application wants.
 void Delivery::decode(Job& job, FrameResult& result, const Finished& finished) {
   const DecodeSettings relaxed = job.rules->decoding(job.decode);
   std::vector<Rect> rects;
@@ -198,7 +198,7 @@ void Delivery::decode(Job& job, FrameResult& result, const Finished& finished) {
     part.region = inference->region.index;
     rects.push_back(inference->region.rect);
     if (!job.rules->has_tiles()) continue;
-    // Results about a tile as a whole do not apply to the picture.
+    // Keeps objects only, because results about a tile as a whole do not apply to the picture.
     Results objects;
     std::swap(objects.detections, part.results.detections);
     std::swap(objects, part.results);
@@ -214,7 +214,7 @@ void Delivery::decode(Job& job, FrameResult& result, const Finished& finished) {
                          job.decode);
 }
 
-// Keeps what was said of tracked objects, and repeats it of those that were not inferred again.
+// Keeps the results for tracked objects, and repeats them for those that were not inferred again.
 void Delivery::repeat_results(const Job& job, FrameResult& result) {
   size_t part = 0;
   for (const Job::Inference& inference : job.inferences) {
@@ -231,8 +231,9 @@ void Delivery::repeat_results(const Job& job, FrameResult& result) {
     }
 }
 
-// Whether a frame passes without the inference that failed: one that turned out to be unreadable does,
-// and frames of a live source do when the device does not answer, if they would when it is busy.
+// Returns whether a frame passes without the inference that failed. One that turned out to be
+// unreadable does. If the device does not answer, frames of a live source do, provided that they
+// would pass if it were busy.
 bool Delivery::goes_on_without(const Job& job, const std::exception& error) {
   if (const auto* unreadable = dynamic_cast<const UnreadableFrame*>(&error)) {
     shared_.unreadable.lose(self_, *unreadable);
@@ -252,9 +253,9 @@ bool Delivery::goes_on_without(const Job& job, const std::exception& error) {
   return true;
 }
 
-// Remembers the results of an inferred frame, and repeats them on frames without inference: on those on which nothing
-// has changed, and on others as often as hold-results says. Results on regions are repeated on the former only: the
-// regions of another frame differ.
+// Remembers the results of an inferred frame, and repeats them on frames without inference: on
+// those on which nothing has changed, and on others as often as hold-results allows. Results on
+// regions are repeated on the former only, because the regions of another frame differ.
 void Delivery::hold_results(FrameResult& result, const Job& job) {
   if (result.outcome == Outcome::run) {
     held_ = {result, {}, job.hold_results};
@@ -275,7 +276,7 @@ void Delivery::hold_results(FrameResult& result, const Job& job) {
   }
 }
 
-// The last results, with those on regions where the regions are on this frame.
+// Repeats the last results, including those on regions where the regions are on this frame.
 void Delivery::repeat_still(const Job& job, FrameResult& result) {
   result = held_->result;
   result.outcome = Outcome::held;
@@ -306,7 +307,7 @@ void Delivery::forward_event(Handle<GstEvent> event) {
       dropping_ = false;
       break;
     case GST_EVENT_EOS: {
-      // No later frame will return the failure to upstream; the application is told here.
+      // Tells the application here, because no later frame will return the failure to upstream.
       if (const std::optional<GstFlowReturn> flow = shared_.flow.claim_report())
         GST_ELEMENT_FLOW_ERROR(self_, *flow);
       post_stats(self_, readings_);

@@ -15,20 +15,21 @@
 
 namespace clinfer {
 
-// Waits for the oldest frame, decodes its results and pushes it. The task calls it, and state changes and
-// flushes do so while the task stands still. Any thread may call the functions that say so.
+// Waits for the oldest frame, decodes its results and pushes it. The task calls these functions;
+// state changes and flushes call them while the task is stopped. Functions that any thread may call
+// say so.
 class Delivery {
  public:
   Delivery(ElementShared& shared, ElementModel& model, const Readings& readings)
       : shared_(shared), model_(model), readings_(readings), self_(shared.element) {}
 
-  void round();    // one of the task
-  void restart();  // before a stream begins
+  void round();    // one round of the task
+  void restart();  // called before a stream begins
   void flush();    // the queue is empty, and frames of another position follow
 
-  // Any thread.
+  // Any thread may call these.
   bool answer_latency(GstQuery* query);
-  void note_link();  // downstream may have other elements now
+  void note_link();  // downstream may have other elements from now on
 
  private:
   using Finished = std::vector<std::pair<Job::Inference*, std::vector<Tensor>>>;
@@ -39,8 +40,8 @@ class Delivery {
   };
 
   void finish_frame(std::unique_ptr<Job> job, uint64_t generation);
-  // The outputs of all inferences of a frame; none where it goes on without. Nothing for a frame that
-  // goes no further.
+  // Returns the outputs of all inferences of a frame; no outputs if the frame passes without them.
+  // Returns nothing for a frame that is dropped.
   std::optional<Finished> wait_for(Job& job, uint64_t generation);
   void decode(Job& job, FrameResult& result, const Finished& finished);
   void repeat_results(const Job& job, FrameResult& result);
@@ -60,15 +61,16 @@ class Delivery {
   GstElement* const self_;
 
   bool dropping_ = false;    // downstream is at EOS
-  bool unanswered_ = false;  // the device, and the application was told
+  bool unanswered_ = false;  // the device did not answer, and the application was told
   bool warned_of_tiles_ = false;
-  std::optional<Held> held_;  // results of the last inferred frame
+  std::optional<Held> held_;  // of the last inferred frame
 
-  std::atomic<bool> relinked_{false};  // downstream, since follow_results() looked there
+  // Downstream was relinked after the last call of follow_results().
+  std::atomic<bool> relinked_{false};
   ServiceTime service_time_;
 };
 
-// Posts the element's statistics. Any thread.
+// Posts the element's statistics. Any thread may call this.
 void post_stats(GstElement* element, const Readings& readings);
 
 }  // namespace clinfer

@@ -1,4 +1,4 @@
-// The memory that the element proposes upstream.
+// Proposes memory upstream.
 #include "gst/frames/cuda_memory.h"
 #include "gst/frames/frame_memory.h"
 #include "gst/infer/delivery.h"
@@ -8,8 +8,8 @@ namespace clinfer {
 bool Delivery::answer_allocation(GstQuery* query) {
   GstCaps* caps = nullptr;
   gboolean need_pool = FALSE;
-  // Frames pass unchanged, so downstream's answer holds for upstream as well; only more of them are
-  // in flight.
+  // Asks downstream first: frames pass unchanged, so its answer holds for upstream as well, except
+  // that more of them are in flight.
   gst_pad_peer_query(shared_.src_pad, query);
   gst_query_parse_allocation(query, &caps, &need_pool);
   GstVideoInfo info;
@@ -33,8 +33,8 @@ bool Delivery::answer_allocation(GstQuery* query) {
   return true;
 }
 
-// Proposes memory from which the device fetches frames without another copy; downstream's wishes
-// come first. The device is known once the model is compiled. An earlier query is not kept waiting,
+// Proposes memory from which the device fetches frames without another copy, unless downstream has
+// wishes. The device is known once the model is compiled. An earlier query does not wait for that,
 // since other branches of the pipeline would wait, too; upstream is asked to query again.
 void Delivery::propose_memory(GstQuery* query, GstCaps& caps) {
   if constexpr (kHaveCudaMemory)
@@ -50,7 +50,7 @@ void Delivery::propose_memory(GstQuery* query, GstCaps& caps) {
   propose_allocator(query, allocator.get());
 }
 
-// Proposes memory of CUDA that OpenCL can import, unless downstream wants a pool of its own.
+// Proposes CUDA memory that OpenCL can import, unless downstream wants a pool of its own.
 void Delivery::propose_exportable_memory(GstQuery* query, GstCaps& caps) {
   if (!model_.takes_imports()) return;
   GstBufferPool* theirs = nullptr;

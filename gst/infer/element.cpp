@@ -1,4 +1,4 @@
-// State changes, properties and flushes of the element.
+// Implements state changes, properties and flushes of the element.
 #include "gst/infer/element.h"
 
 #include <string_view>
@@ -28,7 +28,7 @@ Element::~Element() {
   shared_.queue.clear();
 }
 
-// On the loader's thread: frames go to this session from now on.
+// Runs on the loader's thread: frames go to this session from now on.
 void Element::take_over(const Session& session, const Session* previous) {
   if (!session.shared->surface_problem.empty())
     shared_.warn_of_copies(session.shared->surface_problem);
@@ -68,7 +68,7 @@ void Element::set_property(guint id, const GValue* value) {
                                    "until the element starts again or takes another model");
 }
 
-// Takes new rules for objects, or says why not and keeps the old ones.
+// Takes new rules for objects. If they are wrong, reports why and keeps the old ones.
 void Element::change_rules(const Settings& settings) {
   try {
     auto rules = std::make_shared<const ObjectRules>(settings);
@@ -124,10 +124,10 @@ void Element::play(bool plays) {
   start_tickers();
 }
 
-// As the properties say, or none unless it plays.
+// Starts tickers as the properties demand, or none unless the element plays.
 void Element::start_tickers() {
   using std::chrono::milliseconds;
-  // First, since a ticker keeps the element alive and what follows may fail.
+  // Stops first, since a ticker keeps the element alive and the rest may fail.
   stats_ticker_.stop();
   frozen_ticker_.stop();
   if (!plays_) return;
@@ -137,7 +137,7 @@ void Element::start_tickers() {
         shared_.element, milliseconds(current->stats_interval), [](GstElement* element) {
           guard(element, [&] { post_stats(element, *GST_CLINFER(element)->element); });
         });
-  // A quarter of the bound late at most.
+  // Checks often enough to be late by at most a quarter of the bound.
   if (current->frozen_after != 0)
     frozen_ticker_.start(shared_.element, milliseconds(std::max(current->frozen_after / 4, 10u)),
                          [](GstElement* element) {
@@ -146,7 +146,7 @@ void Element::start_tickers() {
                          });
 }
 
-// Says when the source is frozen.
+// Reports when the source is frozen.
 void Element::look_for_frames() {
   if (!shared_.live.load() || intake_.is_at_end()) return;
   const std::chrono::milliseconds bound(settings()->frozen_after);
@@ -203,8 +203,8 @@ void Element::start_task() {
           [self] { return self->delivery_.round(), true; });
   };
   if (gst_pad_start_task(shared_.src_pad, round, this, nullptr)) return;
-  // GStreamer takes a task without a thread for one that runs, and would wait for its end for ever:
-  // the pad must not keep it.
+  // Removes the task: GStreamer takes one without a thread for one that runs, and would wait for
+  // its end for ever.
   {
     const ObjectLock lock(shared_.src_pad);
     GST_PAD_TASK(shared_.src_pad) = nullptr;
@@ -222,11 +222,12 @@ GstFlowReturn Element::sink_event(Handle<GstEvent> event) {
       return flow_of(sent);
     }
     case GST_EVENT_FLUSH_STOP: {
-      // The task must be between two rounds, so that nothing from before the flush comes after it.
+      // Pauses the task between two rounds, so that nothing from before the flush comes after it.
       gst_pad_pause_task(shared_.src_pad);
       intake_.flush();
       const bool sent = gst_pad_push_event(shared_.src_pad, event.release());
-      // The flush may have dropped sticky events on their way; the sink pad still has them.
+      // Sends sticky events again, which the flush may have dropped on their way; the sink pad
+      // still has them.
       gst_pad_sticky_events_foreach(
           shared_.sink_pad,
           [](GstPad*, GstEvent** sticky, gpointer src) -> gboolean {

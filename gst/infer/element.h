@@ -1,10 +1,11 @@
 // The working part of the clinfer element, behind its GObject shell (clinfer.cpp).
 //
-// Each thread has a class that owns what it writes: the streaming thread an Intake, which hands frames to
-// idle requests and queues them; the source pad's task a Delivery, which waits for the oldest, decodes and
-// pushes. The loader's thread compiles (ElementModel). The element itself has what state changes write; any
-// thread reads statistics. The model's batcher (batcher.h) may be shared with other elements. No lock is
-// held over a push, a wait for the device or an engine call.
+// Each thread has a class that owns the data which the thread writes: the streaming thread an
+// Intake, which hands frames to idle requests and queues them; the source pad's task a Delivery,
+// which waits for the oldest frame, decodes and pushes. The loader's thread compiles
+// (ElementModel). The element itself owns what state changes write; any thread reads statistics.
+// The model's batcher (batcher.h) may be shared with other elements. No lock is held over a push, a
+// wait for the device or an engine call.
 #pragma once
 
 #include <mutex>
@@ -23,20 +24,22 @@ class Element final : public Readings {
   Element(GstElement* self, GstPad* sink, GstPad* src);
   ~Element();
 
-  // Properties; any thread.
+  // Handle properties. Any thread may call these.
   void set_property(guint id, const GValue* value);
   std::shared_ptr<const Settings> settings() const { return shared_.settings.now(); }
   DecodeSettings decode_settings_in_force() const override;
   GstStructure* stats() const override;
 
-  // State changes; they throw Error.
+  // Change the state. They throw Error.
   void open();     // NULL to READY: reads and checks the model
   void prepare();  // READY to PAUSED: starts compiling
-  void finish();   // PAUSED to READY, pads inactive: stops compiling, waits for what is in flight
-  void close();    // READY to NULL: releases everything
-  void play(bool plays);  // PAUSED to PLAYING, and back: messages come while it plays
+  // PAUSED to READY, with inactive pads: stops compiling, waits for inferences in flight.
+  void finish();
+  void close();  // READY to NULL: releases everything
+  // PAUSED to PLAYING, and back: periodic messages are posted while it plays.
+  void play(bool plays);
 
-  // Pads.
+  // Serve the pads.
   void activate(bool sink, bool active);
   GstFlowReturn chain(Handle<GstBuffer> buffer) { return intake_.chain(std::move(buffer)); }
   GstFlowReturn sink_event(Handle<GstEvent> event);
@@ -45,7 +48,7 @@ class Element final : public Readings {
   bool src_query(GstQuery* query);
   // Reports an exception of the streaming thread or of the task.
   void fail(const Failure& failure);
-  // The flow return of chain() after a failure.
+  // Returns the flow return of chain() after a failure.
   GstFlowReturn failed_flow() const { return shared_.flow.after_failure(); }
 
  private:
@@ -61,10 +64,11 @@ class Element final : public Readings {
   ElementModel model_;
   Intake intake_;
   Delivery delivery_;
-  // From READY to PAUSED on: the settings that do not change meanwhile. The object lock guards them.
+  // Set from READY to PAUSED on: the settings that do not change meanwhile. Guarded by the object
+  // lock.
   std::optional<Settings> in_force_;
 
-  std::mutex ticking_;  // guards what follows
+  std::mutex ticking_;  // guards the members below
   bool plays_ = false;
   Ticker stats_ticker_, frozen_ticker_;
 };

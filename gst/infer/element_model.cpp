@@ -1,4 +1,4 @@
-// The model of the element: reading, describing and compiling it.
+// Reads, describes and compiles the model of the element.
 #include "gst/infer/element_model.h"
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 namespace clinfer {
 namespace {
 
-// Room in the queue for frames that are passed on without inference: they wait, so as to stay in
-// order, until the inferred frame before them is done. Per inferred frame.
+// Places in the queue, for each inferred frame, for frames that pass without inference. To stay in
+// order, they wait until the inferred frame before them is finished.
 constexpr unsigned kMostPassing = 8;
 
 bool may_come_as_surfaces(GstPad* sink) {
@@ -20,12 +20,12 @@ bool may_come_as_surfaces(GstPad* sink) {
   return false;
 }
 
-// The settings that a model is read with.
+// Returns the settings that reading a model depends on.
 std::string shape_wishes(const Settings& settings) {
   return settings.reshape + "/" + std::to_string(settings.clip_length) + "/" + settings.config_file;
 }
 
-// The size that a network gets where it follows the frame: whole cells of the coarsest level that
+// Returns the size for a network that follows the frame: whole cells of the coarsest level that
 // networks have.
 std::string size_for(const GstVideoInfo& info) {
   const auto whole = [](int side) { return std::to_string((side + 31) / 32 * 32); };
@@ -44,8 +44,8 @@ size_t frames_in_flight_for(const Settings& settings, const Session* session) {
                                    settings.inference_when == InferenceWhen::motion
                                ? kMostPassing
                                : std::clamp(settings.inference_interval, 1u, kMostPassing);
-  // Batches beyond the requests stand ready, one for each stream of the device: the thread that
-  // takes a finished one's results launches it at once, whichever stream was the faster.
+  // Counts batches beyond the requests, one for each stream of the device: the thread that takes a
+  // finished one's results launches the next at once, whichever stream was faster.
   const size_t batch = session != nullptr ? session->shared->batcher->batch_size()
                                           : std::max(settings.batch_size, 1u);
   return (requests + streams) * batch * passing;
@@ -74,7 +74,7 @@ void ElementModel::change(Settings settings) {
                       (nullptr));
 }
 
-// The settings; throws Error where one of them could not be set.
+// Returns the settings. Throws Error if one of them could not be set.
 Settings ElementModel::checked_settings() {
   Settings settings = *shared_.settings.checked();
   settle_config_file(settings.config, settings);
@@ -107,8 +107,9 @@ void ElementModel::ask_for_model(Settings& settings) const {
     settings.weights = answer(std::filesystem::path(settings.model).replace_extension(".bin"));
 }
 
-// The settings for a model that is read, if its size does not follow the frame's. It does, too, where
-// the model leaves it open and nothing states it, or states an example: reshape=frame is what is left then.
+// Reads the model and returns the settings, unless the network's size follows the frame's. It also
+// does if the model leaves the size open and nothing, or only an example, states it: reshape=frame
+// is then the only choice.
 Settings ElementModel::settings_with_model() {
   Settings current = checked_settings();
   if (follows_frame(current)) return current;
@@ -134,10 +135,10 @@ Settings ElementModel::settings_with_model() {
 void ElementModel::open() {
   const Settings current = settings_with_model();
   if (follows_frame(current)) {
-    if (current.data == nullptr) model_file(current.model);  // complains where there is none
+    if (current.data == nullptr) model_file(current.model);  // throws if the file does not exist
     return;
   }
-  engine_config(describe_network(model_, current), current);  // complains before data flows
+  engine_config(describe_network(model_, current), current);  // throws before data flows
 }
 
 Settings ElementModel::read() {
@@ -174,7 +175,8 @@ void ElementModel::prepare(const Settings& current) {
        !engine_difference(session->shared->compiled_for, current).empty()))
     session.reset();
   if (session != nullptr) {
-    // The compiled model still serves; properties of its inputs and outputs may have changed.
+    // The compiled model is still usable, but properties of its inputs and outputs may have
+    // changed.
     session = std::make_shared<const Session>(Session{network_, session->shared, current});
     shared_.queue.set_capacity(frames_in_flight_for(current, session.get()));
     shared_.statistics.watch(session->shared->compiled->devices());
@@ -183,8 +185,8 @@ void ElementModel::prepare(const Settings& current) {
   loader_.reset();
   compile_settings_ = current;
   if (follows_frame_) return;
-  // The OpenCL context for VA surfaces is made on their display, which comes with the first caps or
-  // the first frame.
+  // Waits for surfaces, because the OpenCL context for them is made on their display, which comes
+  // with the first caps or the first frame.
   if (!takes_surfaces() || !may_come_as_surfaces(shared_.sink_pad)) compile_for(nullptr);
 }
 
@@ -195,13 +197,13 @@ void ElementModel::compile_for(std::shared_ptr<const SurfaceDisplay> display) {
        (known != nullptr && known->display.handle == display->display.handle)))
     return;
   const std::shared_ptr<const Session> session = loader_.session();
-  if (session != nullptr)  // perhaps with a model that was set while playing
+  if (session != nullptr)  // perhaps for a model that was set while playing
     loader_.start({session->settings, session->network, std::move(display)});
   else
     loader_.start({compile_settings_, network_, std::move(display)});
 }
 
-// The size that a network gets where it follows the frame: whole cells of the coarsest level that
+// Drops what was compiled if the network follows the frame and the frame's size is new.
 void ElementModel::follow_frame(const GstVideoInfo& info) {
   if (!follows_frame_) return;
   const std::string size = size_for(info);

@@ -1,5 +1,5 @@
-// The model of the element: read and checked by state changes, compiled once it is known which frames
-// come.
+// The model of the element. State changes read and check it; it is compiled once it is known which
+// frames come.
 #pragma once
 
 #include <gst/video/video.h>
@@ -13,36 +13,37 @@
 
 namespace clinfer {
 
-// The signal that asks the application for a model: GBytes *handler(GstElement *, const gchar *path, gpointer),
-// NULL where the file is to be read.
+// The signal that asks the application for a model: GBytes *handler(GstElement *, const gchar
+// *path, gpointer). NULL means that the file is read.
 inline constexpr const char* kLoadModel = "load-model";
 
-// Room in the queue for the frames of a session, or of one that is still to come (null).
+// Returns the places in the queue for the frames of a session, or of one that is still to come
+// (null).
 size_t frames_in_flight_for(const Settings& settings, const Session* session);
 
 void warn_of_unknown_classes(GstElement* element, const Network& network, const ObjectRules& rules);
 
-// State changes call open() to close(), and the streaming thread compile_for() and follow_frame(), never
-// at the same time; any thread calls the others. State changes throw Error.
+// State changes call open() to close(), and the streaming thread compile_for() and follow_frame(),
+// never at the same time; any thread may call the others. State changes throw Error.
 class ElementModel {
  public:
   ElementModel(ElementShared& shared, ModelLoader::Loaded loaded)
       : shared_(shared), loader_(shared.element, std::move(loaded)) {}
 
   void open();  // reads and checks the model
-  // Reads and describes the model for the settings in force from now on, which it gives, and takes
-  // their rules.
+  // Reads and describes the model for the settings in force from now on, which it returns, and
+  // takes over their rules.
   Settings read();
-  // Takes the model of before where it still serves, else begins to compile unless that has to wait
+  // Keeps the present model if it is still usable; else begins to compile, unless that has to wait
   // for the frames' caps.
   void prepare(const Settings& current);
   void close();
 
-  // Compiles for a display, or for none, unless that is done or under way. A session for another
-  // display is dropped; frames in flight keep it until they are done.
+  // Compiles for a display (may be null), unless that is done or under way. Drops a session for
+  // another display; frames in flight keep it until they are finished.
   void compile_for(std::shared_ptr<const SurfaceDisplay> display);
-  // Where the network follows the frame and the frame's size is a new one: what was compiled for
-  // another is dropped. The loader reads and describes the model.
+  // If the network follows the frame and the frame's size is new, drops what was compiled for
+  // another size. The loader reads and describes the model.
   void follow_frame(const GstVideoInfo& info);
 
   // Compiles another model beside the one that runs.
@@ -51,15 +52,16 @@ class ElementModel {
   ModelLoader& loader() { return loader_; }
   const ModelLoader& loader() const { return loader_; }
   std::shared_ptr<const Session> session() const { return loader_.session(); }
-  // As it was read; a session has one of its own.
+  // Returns the network as it was read; a session has one of its own.
   const Network& network() const { return network_; }
-  // Whether VA surfaces, DMA-BUFs and memory of CUDA are read on the device, as the properties say.
+  // Return whether VA surfaces, DMA-BUFs and CUDA memory are read on the device, as the properties
+  // demand.
   bool takes_surfaces() const { return kHaveSurfaces && takes_imports_; }
   bool takes_imports() const { return takes_imports_; }
 
  private:
   Settings checked_settings();
-  // Gives the settings the bytes that the application has for this model (load-model), if it has any.
+  // Sets the bytes that the application has for this model (load-model), if it has any.
   void ask_for_model(Settings& settings) const;
   Settings settings_with_model();
 
@@ -67,11 +69,11 @@ class ElementModel {
   std::shared_ptr<const Model> model_;
   std::string model_path_, model_reshape_;
   std::shared_ptr<const std::string> model_data_;
-  Settings answered_;  // what load-model gave, by `model`; null data: nothing
+  Settings answered_;  // what load-model returned for `model`; null data: nothing
   bool asked_ = false;
   Settings compile_settings_;
   Network network_;
-  bool follows_frame_ = false;  // reshape=frame
+  bool follows_frame_ = false;  // true for reshape=frame
   bool takes_imports_ = false;
   ModelLoader loader_;
 };

@@ -1,4 +1,4 @@
-// Warnings that several threads may have reason for.
+// Posts warnings that several threads may have reason for.
 #include "gst/infer/element_shared.h"
 
 namespace clinfer {

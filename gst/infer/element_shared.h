@@ -15,14 +15,15 @@
 
 namespace clinfer {
 
-// Any thread may use each member.
+// The members are thread-safe.
 struct ElementShared {
   ElementShared(GstElement* self, GstPad* sink, GstPad* src)
       : element(self), sink_pad(sink), src_pad(src), settings(self) {}
 
-  // Says once why frames are copied through system memory.
+  // Warns once why frames are copied through system memory.
   void warn_of_copies(const std::string& why);
-  // False for a frame that cannot be read: it goes on without inference.
+  // Calls `read`. Returns false for a frame that cannot be read, which then passes without
+  // inference.
   template <typename Read>
   bool reads(Read&& read) {
     try {
@@ -33,23 +34,26 @@ struct ElementShared {
       return false;
     }
   }
-  // Before a stream begins: forgets the last one.
+  // Forgets the last stream. To be called before a stream begins.
   void restart();
 
   GstElement* const element;
   GstPad* const sink_pad;
   GstPad* const src_pad;
   LiveSettings settings;
-  FrameQueue<QueueItem> queue;  // from the intake to the delivery
+  FrameQueue<QueueItem> queue;  // from Intake to Delivery
   Flow flow;
   Statistics statistics;
   UnreadableFrames unreadable;
-  TrackResults track_results;               // for reclassify-interval
-  std::atomic<bool> live{false};            // the source is
-  std::atomic<unsigned> pending_starts{0};  // SEGMENT and STREAM_START events in the queue
-  std::atomic<bool> renewed{true};  // for inference-when=motion: earlier results no longer hold
-  std::atomic<bool> asked_early{false};  // upstream asked for memory before the device was known
-  std::atomic<const MemoryKind*> kind{nullptr};  // of the caps; null: system memory or VA surfaces
+  TrackResults track_results;     // for reclassify-interval
+  std::atomic<bool> live{false};  // true if the source is live
+  // Number of SEGMENT and STREAM_START events in the queue.
+  std::atomic<unsigned> pending_starts{0};
+  // For inference-when=motion: earlier results are not valid any more.
+  std::atomic<bool> renewed{true};
+  std::atomic<bool> asked_early{false};  // upstream queried memory before the device was known
+  // The kind in the caps; null: system memory or VA surfaces.
+  std::atomic<const MemoryKind*> kind{nullptr};
 
  private:
   std::atomic<bool> warned_of_copies_{false};

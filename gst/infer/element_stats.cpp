@@ -1,4 +1,4 @@
-// The statistics of the element.
+// Collects the statistics of the element.
 #include "gst/base/handle.h"
 #include "gst/infer/element.h"
 #include "gst/infer/tuning_messages.h"
@@ -66,7 +66,8 @@ GstStructure* Element::stats() const {
   const std::shared_ptr<const Session> session = model_.session();
   if (session == nullptr) return owner.release();
   const CompiledModel& compiled = *session->shared->compiled;
-  // Upstream is asked here and not when its caps come: some elements hold a lock then (aspectratiocrop).
+  // Asks upstream here and not when its caps come, when some elements hold a lock
+  // (aspectratiocrop).
   const bool offers_cuda = !kHaveCudaMemory && may_send(shared_.sink_pad, kCudaFeature);
   const std::string path_reason =
       path_reason_of(*session->shared, shared_.kind, model_.takes_imports(),

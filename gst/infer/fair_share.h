@@ -11,12 +11,12 @@
 
 namespace clinfer {
 
-// Live frames cannot be stored until the device is free, so a stream only has a claim, not a queue.
-// As in fair queueing, each stream has a tag that grows by 1 / share per image inferred. A frame is
-// refused when it would have to wait too long, or when it would keep a stream with a lower tag,
-// whose next frame is due, from being admitted in time. A stream that was refused keeps its low tag
-// and therefore comes first, whatever its phase. Streams that ask for less than their share save up
-// a few images only.
+// Divides the device fairly. Live frames cannot be stored until it is free, so a stream only has a
+// claim, not a queue. As in fair queueing, each stream has a tag that grows by 1 / share per image
+// inferred. A frame is refused when it would have to wait too long, or when it would keep a stream
+// with a lower tag, whose next frame is due, from being admitted in time. A stream that was refused
+// keeps its low tag and therefore comes first, whatever its phase. Streams that ask for less than
+// their share save up a few images only.
 //
 // Not thread-safe: the owner locks.
 class FairShare {
@@ -30,9 +30,9 @@ class FairShare {
     Duration per_image{};  // zero: not known yet
   };
 
-  // A frame of `stream` has arrived. True when it may be inferred; it counts as inferred then.
-  // `longest` is how long it may wait for the device. `share` is the weight of the stream, at
-  // least 1.
+  // Decides about a frame of `stream` that has arrived. Returns true if it may be inferred; it then
+  // counts as inferred. `longest`: how long it may wait for the device. `share`: the weight of the
+  // stream, at least 1.
   bool admit(const void* stream, unsigned share, Duration longest, const Load& load,
              Clock::time_point now) {
     std::erase_if(clients_, [&](const auto& entry) { return now - entry.second.last > kMemory; });
@@ -44,7 +44,7 @@ class FairShare {
     return true;
   }
 
-  // A further image of a frame that was admitted.
+  // Counts a further image of a frame that was admitted.
   void charge(const void* stream, unsigned share) {
     if (const auto found = clients_.find(stream); found != clients_.end())
       charge(found->second, share);
@@ -52,24 +52,24 @@ class FairShare {
 
  private:
   struct Client {
-    double tag = 0;  // of the next image
-    // Images of the last admitted frame but one, and of the last one.
+    double tag = 0;  // that the next image gets
+    // Numbers of images of the last two admitted frames.
     int images = 1, images_now = 1;
-    bool refused = false;  // the last frame was
+    bool refused = false;  // true if the last frame was refused
     Clock::time_point last;
     std::optional<Duration> interval;  // between frames, smoothed
   };
 
-  // A stream without frames for so many intervals has no claim: it has ended, is paused, or its
-  // thread gets no time on a busy machine. Its tag is remembered: when it goes on, it is owed what the
-  // others got meanwhile.
+  // The number of intervals without a frame after which a stream has no claim: it has ended, is
+  // paused, or its thread gets no time on a busy machine. Its tag is remembered, so that it gets
+  // back later what the others got meanwhile.
   static constexpr int kEndedAfter = 4;
   static constexpr Duration kLeastEnd = std::chrono::milliseconds(200);
   static constexpr Duration kMemory = std::chrono::seconds(10);
-  // Tags are at most this far apart.
+  // The largest difference of tags.
   static constexpr double kSaved = 10;
-  // A stream this far ahead of one that was refused gives way even if that one is due a little
-  // later than the device is free again.
+  // A stream this far ahead of one that was refused gives way to it even if that one's frame is due
+  // a little later than the device is free again.
   static constexpr double kLead = 2;
 
   static Duration end_of(const Client& client) {
@@ -106,7 +106,8 @@ class FairShare {
       const double lead = mine.tag - other.tag;
       if (&other == &mine || lead < 1e-9 || now - other.last > end_of(other)) continue;
       const Duration interval = other.interval.value_or(Duration{});
-      // Frames are not exactly in time: a quarter of an interval early counts as now.
+      // Frames are not exactly in time, so one that is due within a quarter of an interval counts
+      // as due.
       Duration wait = std::max(Duration{}, other.last + interval * 3 / 4 - now);
       if (other.refused && lead > kLead)
         wait -= std::chrono::duration_cast<Duration>(load.per_image * (lead - kLead));

@@ -1,5 +1,5 @@
-// The in-order hand-over from the chain function to the source pad's task. Plain C++ threads, no
-// GObject, so that ThreadSanitizer can judge it.
+// The in-order queue from the chain function to the source pad's task. Plain C++ threads, no
+// GObject, so that ThreadSanitizer can check it.
 #pragma once
 
 #include <algorithm>
@@ -12,21 +12,22 @@
 
 namespace clinfer {
 
-// Frames (bounded, may still be worked on) and others (events, queries: never wait for room) leave
-// in the order in which they came. A flush makes the frames inside stale and drops the others.
-// Stale frames stay in line, because the device may still read their memory: the consumer waits for
-// them and discards them. One producer, one consumer; any thread may flush. Items are never
-// destroyed under the lock.
+// Frames (limited in number, possibly still being computed) and other items (events, queries: never
+// wait for room) leave in the order in which they came. A flush makes the frames inside stale and
+// drops the others. Stale frames stay in line, because the device may still read their memory: the
+// consumer waits for them and discards them. One producer, one consumer; any thread may flush.
+// Items are never destroyed under the lock.
 template <typename Item>
 class FrameQueue {
  public:
   struct Popped {
     Item item;
     bool is_frame = false;
-    uint64_t generation = 0;  // for is_current
+    uint64_t generation = 0;  // for is_current()
   };
 
-  // Frames in flight, from admit() to leave(). At least 1. Takes effect at the next admit().
+  // Sets the limit of frames in flight, from admit() to leave(), at least 1. Takes effect at the
+  // next admit().
   void set_capacity(size_t frames) {
     {
       const std::lock_guard lock(mutex_);
@@ -43,8 +44,8 @@ class FrameQueue {
     return in_flight_;
   }
 
-  // Blocks while the queue is full. Once blocked, wakes when a third is free: a thread switch costs as
-  // much as a small frame. False while flushing; nothing was admitted then.
+  // Blocks while the queue is full. Once blocked, wakes when a third is free, because a thread
+  // switch costs as much as a small frame. Returns false while flushing; nothing was admitted then.
   bool admit() {
     std::unique_lock lock(mutex_);
     if (in_flight_ >= capacity_) room_.wait(lock, [&] { return flushing_ || is_third_free(); });
@@ -52,14 +53,14 @@ class FrameQueue {
     ++in_flight_;
     return true;
   }
-  // Admits as admit() does, but does not block; false also when the queue is full.
+  // Admits as admit() does, but does not block. Returns false also if the queue is full.
   bool try_admit() {
     const std::lock_guard lock(mutex_);
     if (flushing_ || in_flight_ >= capacity_) return false;
     ++in_flight_;
     return true;
   }
-  // Frees the place of an admitted frame: after pop(), or instead of push_frame().
+  // Frees the place of an admitted frame. To be called after pop(), or instead of push_frame().
   void leave() {
     bool enough = false;
     {
@@ -70,12 +71,12 @@ class FrameQueue {
     if (enough) room_.notify_one();
   }
 
-  // Appends an item. False while flushing; the caller keeps the item then, and where there is no memory
-  // for its place (std::bad_alloc).
+  // Append an item. Return false while flushing; the caller then keeps the item, as it does if
+  // there is no memory for its place (std::bad_alloc).
   bool push_frame(Item& item) { return push(item, true); }
   bool push_other(Item& item) { return push(item, false); }
 
-  // The oldest item; waits for one. Nothing while flushing.
+  // Returns the oldest item; waits for one. Returns nothing while flushing.
   std::optional<Popped> pop() {
     std::unique_lock lock(mutex_);
     filled_.wait(lock, [&] { return flushing_ || !items_.empty(); });
@@ -84,14 +85,14 @@ class FrameQueue {
     items_.pop_front();
     return first;
   }
-  // False when a flush began after the item was pushed.
+  // Returns false if a flush began after the item was pushed.
   bool is_current(uint64_t generation) const {
     const std::lock_guard lock(mutex_);
     return generation == generation_ && !flushing_;
   }
 
-  // Wakes all waiting threads; items that are pushed before stop_flush() are refused. Takes no memory,
-  // so that it never fails.
+  // Wakes all waiting threads. Items that are pushed before stop_flush() are refused. Allocates no
+  // memory, so that it never fails.
   void start_flush() {
     std::list<Popped> dropped;
     {
@@ -111,7 +112,7 @@ class FrameQueue {
     flushing_ = false;
   }
 
-  // Destroys what is inside, frames included; for a queue that is flushing and has no other users.
+  // Destroys all items, frames included. For a queue that is flushing and has no other users.
   void clear() {
     std::list<Popped> dropped;
     {
@@ -122,7 +123,7 @@ class FrameQueue {
   }
 
  private:
-  // The caller holds mutex_.
+  // The caller must hold mutex_.
   bool is_third_free() const {
     return in_flight_ + std::max<size_t>(capacity_ / 3, 1) <= capacity_;
   }
@@ -144,7 +145,7 @@ class FrameQueue {
   size_t capacity_ = 1;
   size_t in_flight_ = 0;
   uint64_t generation_ = 0;
-  bool flushing_ = true;  // nothing enters before the pads are active
+  bool flushing_ = true;  // items are refused before the pads are active
 };
 
 }  // namespace clinfer

@@ -1,4 +1,4 @@
-// The data flow into the element.
+// Implements the data flow into the element.
 #include "gst/infer/intake.h"
 
 #include <algorithm>
@@ -78,7 +78,7 @@ void Intake::note_quality(double proportion, GstClockTime earliest) {
   quality_.earliest = earliest;
 }
 
-// Whether the source is live, asked once it can know.
+// Returns whether the source is live, which is asked once it can be known.
 bool Intake::fed_live() {
   if (!std::exchange(asked_live_, true)) {
     GstQuery* query = gst_query_new_latency();
@@ -101,7 +101,7 @@ bool Intake::too_late(GstBuffer* buffer) {
   return GST_CLOCK_TIME_IS_VALID(quality_.earliest) && running_time <= quality_.earliest;
 }
 
-// Tells the application of a frame that goes on without inference, or not at all.
+// Tells the application of a frame that passes without inference, or is dropped.
 void Intake::report_quality(GstBuffer* buffer) {
   Quality quality;
   {
@@ -132,7 +132,7 @@ Outcome Intake::wanted_outcome(GstBuffer* buffer, const Settings& settings) {
 
 // ---- frames -------------------------------------------------------------------------------------
 
-// False where the network takes clips and none ends with this frame.
+// Returns false if the network takes clips and none ends with this frame.
 bool Intake::add_to_clip(GstBuffer* buffer, const Session& session, const Settings& settings) {
   const auto length = static_cast<size_t>(session.network.clip_length);
   return length <= 1 || clip_.add(buffer, info_, orientation_for(settings, buffer),
@@ -161,7 +161,7 @@ GstFlowReturn Intake::chain(Handle<GstBuffer> buffer) {
   const std::shared_ptr<const Settings> snapshot = shared_.settings.now();
   const Settings& settings = *snapshot;
   const OverloadPolicy policy = fed_live() ? settings.overload_policy : OverloadPolicy::block;
-  // A live source must not stand still while the model compiles.
+  // Does not wait for a live source, which must not stand still while the model compiles.
   const bool waits = policy == OverloadPolicy::block;
   const bool settled = readable && (waits || model_.loader().is_over());
   job->session = settled ? model_.loader().wait() : nullptr;
@@ -244,7 +244,7 @@ bool Intake::set_caps(const GstEvent* event) {
   }
   if constexpr (kHaveSurfaces) has_surfaces_ = is_surface_caps(caps);
   const GstVideoInterlaceMode mode = GST_VIDEO_INFO_INTERLACE_MODE(&info);
-  // Frames of mixed streams are looked at one by one.
+  // Leaves frames of mixed streams to be checked one by one.
   if (has_surfaces_ && mode != GST_VIDEO_INTERLACE_MODE_PROGRESSIVE &&
       mode != GST_VIDEO_INTERLACE_MODE_MIXED)
     throw Error{ErrorCode::unsupported, std::string("interlaced VA surfaces (") +
@@ -266,7 +266,7 @@ bool Intake::set_caps(const GstEvent* event) {
                         ("frames are interlaced (%s); both fields are inferred as one picture",
                          gst_video_interlace_mode_to_string(mode)),
                         ("put a deinterlacer before clinfer where objects move"));
-  // If upstream names its display, there is no need to wait for the first frame.
+  // If upstream names its display, does not wait for the first frame.
   std::shared_ptr<const SurfaceDisplay> display;
   if constexpr (kHaveSurfaces)
     if (has_surfaces_ && model_.takes_surfaces()) display = find_display(self_, sink_);
@@ -300,7 +300,7 @@ Orientation Intake::orientation_for(const Settings& settings, GstBuffer* buffer)
   return tagged;
 }
 
-// Another element may have turned the picture and left what says so.
+// Tells the user once that another element may have turned the picture and left the tag.
 void Intake::tell_of_turning(const char* why) {
   if (std::exchange(told_of_turning_, true)) return;
   GST_ELEMENT_INFO(self_, STREAM, FORMAT,
@@ -353,11 +353,13 @@ GstFlowReturn Intake::take_event(Handle<GstEvent> event) {
   flush_partial_batch();
   QueueItem item;
   item.event = std::move(event);
-  // A sticky event is sent again after a flush: upstream must not believe that it was refused.
+  // Accepts a sticky event, which is sent again after a flush: upstream must not believe that it
+  // was refused.
   return shared_.queue.push_other(item) ? GST_FLOW_OK : GST_FLOW_FLUSHING;
 }
 
-// Events and queries after a frame must not wait until other frames fill its batch.
+// Launches frames before an event or query, which must not wait until other frames fill their
+// batch.
 void Intake::flush_partial_batch() {
   if (const std::shared_ptr<const Session> session = model_.session())
     session->shared->batcher->flush_partial_batch(stream_);

@@ -21,34 +21,35 @@
 
 namespace clinfer {
 
-// Hands frames to idle requests and queues them for the delivery. The streaming thread calls it, and
-// state changes and flushes do so while that thread stands still. Any thread may call the functions that
-// say so.
+// Hands frames to idle requests and queues them for the delivery. The streaming thread calls these
+// functions; state changes and flushes call them while that thread is stopped. Functions that any
+// thread may call say so.
 class Intake {
  public:
   Intake(ElementShared& shared, ElementModel& model);
 
   GstFlowReturn chain(Handle<GstBuffer> buffer);
-  // All events but those of a flush.
+  // Takes all events except those of a flush.
   GstFlowReturn take_event(Handle<GstEvent> event);
   bool take_query(GstQuery* query);
 
-  void restart();       // before a stream begins
-  void stop();          // what is compiled for other widths; keeps what is ready
-  void clear();         // as above, and drops everything
+  void restart();       // called before a stream begins
+  void stop();          // cancels what is compiled for other widths; keeps what is ready
+  void clear();         // cancels it and drops everything
   void begin_stream();  // the sink pad becomes active
   void flush();         // the queue is empty, and frames of another position follow
 
-  // Any thread. While interrupted, no call blocks.
+  // Any thread may call these. While interrupted, no call blocks.
   void interrupt();
   void go_on();
-  // Any thread: frames go to another session from now on.
+  // Any thread may call this: frames go to another session from now on.
   void leave(const Session& previous);
-  // Any thread: by an event of downstream, frames before `earliest` come too late.
+  // Any thread may call this: according to an event from downstream, frames before `earliest` come
+  // too late.
   void note_quality(double proportion, GstClockTime earliest);
-  // Any thread: no more frames are due.
+  // Returns whether no more frames are due. Any thread may call this.
   bool is_at_end() const { return at_end_; }
-  // Any thread: the widths of a text recogniser that are ready, "160,640".
+  // Returns the widths of a text recogniser that are ready: "160,640". Any thread may call this.
   std::string ready_widths() const { return widths_.ready_widths(); }
 
  private:
@@ -93,21 +94,22 @@ class Intake {
   bool has_surfaces_ = false;  // the frames are VA surfaces
   GstSegment segment_;
   uint64_t frame_number_ = 0;
-  bool dropped_ = false;  // frames were dropped since the last one that was passed on
+  bool dropped_ = false;  // frames were dropped after the last one that was passed on
   bool asked_live_ = false;
-  GstVideoOrientationMethod tagged_ = GST_VIDEO_ORIENTATION_IDENTITY;  // by the stream's tags
+  GstVideoOrientationMethod tagged_ = GST_VIDEO_ORIENTATION_IDENTITY;  // from the stream's tags
   bool warned_of_fields_ = false, warned_of_transformation_ = false;
   bool told_of_turning_ = false, told_of_device_copies_ = false;
-  std::shared_ptr<const ObjectRules> looked_at_rules_;  // with a frame of these caps
-  std::weak_ptr<const Session> classified_with_;        // what track_results say
+  // The rules that were checked against frames of these caps.
+  std::shared_ptr<const ObjectRules> looked_at_rules_;
+  std::weak_ptr<const Session> classified_with_;  // the session from which track_results come
   CudaCopier cuda_copier_;
   ModelBatcher::Stream stream_;
   MotionGate motion_;
-  Clip clip_;  // of a network that takes several frames
+  Clip clip_;  // for a network that takes several frames
   WidthBuckets widths_;
 
   std::atomic<bool> at_end_{false};
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   Quality quality_;
 };
 

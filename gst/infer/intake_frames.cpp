@@ -1,4 +1,4 @@
-// How a frame becomes the inputs of inferences.
+// Turns a frame into the inputs of inferences.
 #include <algorithm>
 
 #include "gst/infer/intake.h"
@@ -6,11 +6,11 @@
 namespace clinfer {
 namespace {
 
-// A batch of frames that are not live waits until it is full, or until the source stands still: it
-// may have no buffers left to give.
+// A batch of frames that are not live is sent after this time without a new frame. The source may
+// have no buffers left to send.
 constexpr auto kQuiet = std::chrono::milliseconds(100);
 
-// For live sources whose caps have no frame rate.
+// The assumed interval for live sources whose caps have no frame rate.
 constexpr auto kUnknownInterval = std::chrono::milliseconds(40);
 
 }  // namespace
@@ -68,7 +68,7 @@ void Intake::tell_of_device_copies() {
                    (nullptr));
 }
 
-// Between frames, by the caps.
+// Returns the time between frames according to the caps.
 std::optional<std::chrono::nanoseconds> Intake::frame_interval() const {
   if (GST_VIDEO_INFO_FPS_N(&info_) <= 0 || GST_VIDEO_INFO_FPS_D(&info_) <= 0) return std::nullopt;
   return std::chrono::nanoseconds(
@@ -83,13 +83,13 @@ ModelBatcher::BatchWait Intake::batch_wait(const Settings& settings) const {
   return {std::nullopt, kQuiet};
 }
 
-// The width of a pixel over its height, by the caps.
+// Returns the width of a pixel over its height, from the caps.
 double Intake::pixel_aspect() const {
   return static_cast<double>(GST_VIDEO_INFO_PAR_N(&info_)) /
          std::max(GST_VIDEO_INFO_PAR_D(&info_), 1);
 }
 
-// The regions on a frame that inference-region=roi-list takes.
+// Returns the regions on a frame that inference-region=roi-list selects.
 std::vector<InferenceRegion> Intake::listed_regions(GstBuffer* buffer, const Rect& visible,
                                                     const Settings& settings,
                                                     const ObjectRules& rules) const {
@@ -99,7 +99,7 @@ std::vector<InferenceRegion> Intake::listed_regions(GstBuffer* buffer, const Rec
   return regions;
 }
 
-// Whether the last results hold for this frame as well.
+// Returns whether the last results hold for this frame as well.
 bool Intake::is_still(Job& job, GstBuffer* buffer, const Settings& settings) {
   if (settings.inference_when == InferenceWhen::always) return false;
   const Job::Clock::time_point begun = Job::Clock::now();
@@ -120,7 +120,8 @@ bool Intake::is_still(Job& job, GstBuffer* buffer, const Settings& settings) {
   return job.still;
 }
 
-// The parts of the frame that are to be inferred; tracked objects that have a result go to the job.
+// Returns the parts of the frame that are to be inferred. Tracked objects that have a result are
+// added to the job.
 std::vector<InferenceRegion> Intake::regions_of(Job& job, const Settings& settings) {
   const Rect whole = job.input->region();
   std::vector<InferenceRegion> regions{{std::nullopt, whole, std::nullopt, {}}};
@@ -129,7 +130,7 @@ std::vector<InferenceRegion> Intake::regions_of(Job& job, const Settings& settin
   }
   if (settings.reclassify_interval != 1) {
     if (classified_with_.lock() != job.session) {
-      shared_.track_results.clear();  // another model says something else
+      shared_.track_results.clear();  // another model gives other results
       classified_with_ = job.session;
     }
     shared_.track_results.next_frame();
@@ -153,8 +154,8 @@ std::vector<InferenceRegion> Intake::regions_of(Job& job, const Settings& settin
   return regions;
 }
 
-// Gives the frame's inferences to the batcher. False while flushing, or when the device could not
-// begin the frame soon enough and `waits` is false.
+// Gives the frame's inferences to the batcher. Returns false while flushing, or if the device could
+// not begin the frame soon enough and `waits` is false.
 bool Intake::submit(Job& job, const Settings& settings, bool waits) {
   const Orientation orientation = orientation_for(settings, job.buffer.get());
   job.input = make_input(job, *job.session->shared);
@@ -174,7 +175,7 @@ bool Intake::submit(Job& job, const Settings& settings, bool waits) {
     if (turned(orientation, inference.region.turn).transpose) std::swap(width, height);
     inference.session = widths_.session_for(job.session, width, height, waits);
     ModelBatcher& batcher = *inference.session->shared->batcher;
-    // The device may need the input for longer than the job lives.
+    // Holds the input, because the device may need it for longer than the job lives.
     const auto fill = [frames = clip.empty()
                                     ? Clip::Frames{input_for(job, *inference.session, orientation)}
                                     : clip,
@@ -195,7 +196,7 @@ bool Intake::submit(Job& job, const Settings& settings, bool waits) {
       inference.ticket = batcher.submit(stream_, fill, wait);
     else if (job.inferences.size() == 1)
       inference.ticket = batcher.try_submit(stream_, fill, wait, longest_wait);
-    else  // all regions of a frame that was admitted follow
+    else  // all other regions of an admitted frame
       inference.ticket = batcher.submit_more(stream_, fill, wait);
     if (!inference.ticket) {
       job.inferences.pop_back();

@@ -1,4 +1,4 @@
-// Ends waits of a streaming thread while its pads flush.
+// Ends the waits of a streaming thread while its pads flush.
 #pragma once
 
 #include <mutex>
@@ -6,12 +6,12 @@
 
 namespace clinfer {
 
-// Any thread. Set at first.
+// Thread-safe. Is set initially.
 class Interruption {
  public:
   Interruption() { source_.request_stop(); }
 
-  // Waits that were begun with a token of before end; later ones do not block while this is set.
+  // Ends waits that were begun with an earlier token. Later ones do not block while this is set.
   void set(bool interrupted) {
     const std::lock_guard lock(mutex_);
     if (interrupted)

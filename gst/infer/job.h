@@ -18,41 +18,42 @@
 
 namespace clinfer {
 
-// A frame on its way through the element. Its destructor waits for the device (the tickets do),
+// A frame on its way through the element. Its destructor waits for the device (by the tickets),
 // then unmaps the buffer and releases it.
 struct Job {
   using Clock = std::chrono::steady_clock;
   struct Inference {
     InferenceRegion region;
-    std::shared_ptr<const Session> session;  // the job's, or of another width
+    std::shared_ptr<const Session> session;  // the job's session, or that of another width
     Placement placement;                     // set when it is launched
     Clock::time_point begun;                 // when it was launched
     ModelBatcher::Ticket ticket;
   };
   Handle<GstBuffer> buffer;
-  std::shared_ptr<const Session> session;  // null: passes while the model is not ready
-  std::shared_ptr<FrameInput> input;  // the batcher keeps it for as long as the device needs it
-  // For sessions of other widths, by their model.
+  std::shared_ptr<const Session> session;  // null: the frame passes while the model is not ready
+  std::shared_ptr<FrameInput> input;       // the batcher keeps it as long as the device needs it
+  // Inputs for sessions of other widths, by model.
   std::map<const CompiledModel*, std::shared_ptr<FrameInput>> inputs_of_widths;
   std::list<Inference> inferences;             // one for the whole frame, or one per region
-  std::vector<InferenceRegion> known_regions;  // tracked objects that have a result already
-  bool still = false;                          // nothing has changed since the last inference
-  std::vector<InferenceRegion> still_regions;  // then: the regions, which were inferred before
-  bool copied_on_device = false;               // `input` is a copy that never left the device
-  // As the properties were when the frame came.
+  std::vector<InferenceRegion> known_regions;  // tracked objects that already have a result
+  bool still = false;  // true if nothing has changed since the last inference
+  // If `still`: the regions, which were inferred before.
+  std::vector<InferenceRegion> still_regions;
+  bool copied_on_device = false;  // true if `input` is a copy that never left the device
+  // The properties at the time when the frame came.
   DecodeSettings decode;
   std::shared_ptr<const ObjectRules> rules;
   unsigned hold_results = 0;
   Outcome outcome = Outcome::run;
   Rect visible;
   bool discont = false;                 // frames were dropped before this one
-  Clock::time_point arrived, admitted;  // at the pad, and when there was room
+  Clock::time_point arrived, admitted;  // when it came to the pad, and when there was room
 };
 
-// The answer to a query in the queue. Not a std::promise, whose destructor takes memory.
+// The answer to a query in the queue. (The destructor of a std::promise allocates memory.)
 class QueryAnswer {
  public:
-  // The first answer counts.
+  // Gives the answer; later ones are ignored.
   void give(bool answer) {
     {
       const std::lock_guard lock(mutex_);
@@ -72,7 +73,7 @@ class QueryAnswer {
   std::optional<bool> answer_;
 };
 
-// A query in the queue. One that a flush drops is answered no.
+// A query in the queue. One that is dropped by a flush gets the answer no.
 struct QueryTicket {
   explicit QueryTicket(GstQuery* asked) : query(asked) {}
   ~QueryTicket() { answer->give(false); }

@@ -1,4 +1,4 @@
-// The element's properties for all of its threads.
+// Gives all threads of an element its properties.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,9 @@
 
 namespace clinfer {
 
-// Immutable snapshots of the properties. A change replaces the snapshot, so that a thread which reads
-// one for each frame copies a pointer. Any thread; the GstObject lock guards the pointers.
+// Immutable snapshots of the properties. A change replaces the snapshot, so that a thread that
+// reads one for each frame only copies a pointer. Thread-safe; the GstObject lock guards the
+// pointers.
 class LiveSettings {
  public:
   explicit LiveSettings(GstElement* element) : element_(element) {}
@@ -21,20 +22,20 @@ class LiveSettings {
     const ObjectLock lock(element_);
     return settings_;
   }
-  // Sets a property and gives the settings with it.
+  // Sets a property and returns the new settings.
   std::shared_ptr<const Settings> set(guint id, const ElementProperty& property,
                                       const GValue* value) {
     const ObjectLock lock(element_);
     lost_.set(id, property, settings_, value);
     return settings_;
   }
-  // Throws Error{out_of_memory} where a property could not be set.
+  // Throws Error{out_of_memory} if a property could not be set.
   std::shared_ptr<const Settings> checked() const {
     const ObjectLock lock(element_);
     lost_.check(element_properties());
     return settings_;
   }
-  // The rules that follow from the properties, as they were last accepted.
+  // Returns the rules that follow from the properties, as they were last accepted.
   std::shared_ptr<const ObjectRules> rules() const {
     const ObjectLock lock(element_);
     return rules_;

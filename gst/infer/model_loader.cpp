@@ -1,4 +1,4 @@
-// Compiling a model in the background: progress, tuning and warnings on the bus.
+// Compiles a model in the background, and posts progress, tuning and warnings on the bus.
 #include "gst/infer/model_loader.h"
 
 #include <pthread.h>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr auto kProgressInterval = std::chrono::milliseconds(200);
 
-// True once per interval.
+// Returns true once per interval.
 class Pacer {
  public:
   bool is_due() {
@@ -66,9 +66,10 @@ void ModelLoader::start(Wanted wanted) {
 
 void ModelLoader::begin(Wanted wanted) {
   const std::shared_ptr<const Loading> before = loadings_.empty() ? nullptr : loadings_.back();
-  // Nothing throws once the thread runs: who destroys its task waits for it, and it waits for the lock.
+  // Nothing may throw once the thread runs: destroying its task would wait for the thread, which
+  // waits for the lock.
   loadings_.reserve(loadings_.size() + 1);
-  // The thread gets the model by move, since nothing on it would catch a failure to copy.
+  // Moves the model to the thread, because nothing there would catch a failure to copy.
   loadings_.push_back(
       std::make_shared<Loading>([this, before, wanted = std::move(wanted)](Loading& task) mutable {
         pthread_setname_np(pthread_self(), "clinfer:compile");
@@ -81,16 +82,16 @@ void ModelLoader::begin(Wanted wanted) {
       }));
 }
 
-// Once it is over: it would keep its model alive, which others replace.
+// Drops the first loading once it is over: it would keep its model alive, which others replace.
 void ModelLoader::forget_first() {
-  std::shared_ptr<const Loading> first;  // destroyed without the lock
+  std::shared_ptr<const Loading> first;  // destroyed after the lock is released
   const std::lock_guard lock(mutex_);
   if (first_ != nullptr && first_->is_over()) first.swap(first_);
 }
 
 bool ModelLoader::replace(const Settings& settings) {
   forget_first();
-  std::vector<std::shared_ptr<Loading>> ended;  // destroyed without the lock
+  std::vector<std::shared_ptr<Loading>> ended;  // destroyed after the lock is released
   const std::lock_guard lock(mutex_);
   if (!started_ || stopping_) return false;
   for (auto at = loadings_.begin(); at != loadings_.end();) {
@@ -102,7 +103,7 @@ bool ModelLoader::replace(const Settings& settings) {
     at = loadings_.erase(at);
   }
   begin({settings, {}, display_});
-  // The first model is needed if this one fails.
+  // Keeps the first loading, whose model is needed if this one fails.
   for (const auto& loading : loadings_)
     if (loading != loadings_.back() && (has_full_ || loading != first_)) loading->cancel();
   return true;
@@ -130,7 +131,7 @@ void ModelLoader::stop() {
 
 void ModelLoader::reset() {
   stop();
-  std::shared_ptr<const Session> dropped;  // destroyed without the lock
+  std::shared_ptr<const Session> dropped;  // destroyed after the lock is released
   std::shared_ptr<const Loading> ended;
   const std::lock_guard lock(mutex_);
   dropped.swap(session_);
@@ -170,7 +171,7 @@ bool ModelLoader::is_over() const {
   return started_ && (first_ == nullptr || first_->is_over() || first_->newest() != nullptr);
 }
 
-// Tells the application of the progress, and takes what computes meanwhile.
+// Tells the application of the progress, and takes over models that compute meanwhile.
 class ModelLoader::Watch final : public LoadWatch {
  public:
   Watch(ModelLoader& loader, const Wanted& wanted, Loading& task)
@@ -182,7 +183,8 @@ class ModelLoader::Watch final : public LoadWatch {
   }
   void take_interim(std::shared_ptr<SharedModel> shared) override {
     if (task_.is_cancelled()) return;
-    // gst-launch and others stay PAUSED for as long as something is under way.
+    // Completes the progress, because gst-launch and others stay PAUSED as long as something is
+    // under way.
     has_first_ = true;
     loader_.post_progress(GST_PROGRESS_TYPE_COMPLETE,
                           text_of_tier(*shared->compiled, wanted_.network.name, false).c_str());
@@ -266,7 +268,7 @@ std::shared_ptr<const Session> ModelLoader::compile(const Wanted& wanted, Loadin
   return session;
 }
 
-// From now on frames are for this session; null: for none.
+// Makes frames go to this session from now on; null: to none.
 void ModelLoader::take_over(const std::shared_ptr<const Session>& session) {
   std::shared_ptr<const Session> before;
   {

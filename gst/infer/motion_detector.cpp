@@ -1,4 +1,4 @@
-// Samples of brightness against a reference.
+// Compares samples of brightness with a reference.
 #include "gst/infer/motion_detector.h"
 
 #include <algorithm>
@@ -10,30 +10,31 @@
 namespace clinfer {
 namespace {
 
-constexpr int kLevel = 16;                        // units of a sample in a level of brightness
-constexpr int kColumns = 240, kRows = 160;        // about so many samples
-constexpr int kBlockColumns = 2, kBlockRows = 3;  // samples of a block
-// Samples of a window of a block's size that change together.
+constexpr int kLevel = 16;                        // units of a sample in one level of brightness
+constexpr int kColumns = 240, kRows = 160;        // approximate numbers of samples
+constexpr int kBlockColumns = 2, kBlockRows = 3;  // samples in a block
+// Least number of samples that change together in a window of a block's size.
 constexpr int kTogether = 3;
-// Light changes tile by tile, of so many samples.
+// Samples in a tile. Changes of light are estimated for each tile.
 constexpr int kTileColumns = 30, kTileRows = 18;
-// Most that light changes a sample, in levels: beyond, an object covers it. Of a tile: twice, beside the others.
+// Largest change of a sample by light, in levels: more means that an object covers it. For a tile,
+// the change is relative to the whole picture's, and may be twice this value.
 constexpr int kMostLight = 16, kMostLocalLight = 6;
-// Gaussian noise exceeds so many deviations in one of 700 samples.
+// Gaussian noise exceeds this number of standard deviations in one of 700 samples.
 constexpr double kDeviations = 3;
-// The reference follows by one level in so many frames.
+// The reference follows by one level in this number of frames.
 constexpr uint64_t kFollow = 16;
-// Changes that are gone on the next frame may be on so many of a thousand blocks.
+// Up to this share of blocks, in thousandths, may have changes that are gone on the next frame.
 constexpr int kStray = 1;
 constexpr double kMostThreshold = 48;
-// Changed blocks of 3x3 that are an object at once.
+// Number of changed blocks among 3x3 that is an object at once.
 constexpr int kSolid = 6;
 
-// Where the brightness of a pixel lies in the first plane.
+// The position of a pixel's brightness in the first plane.
 struct Layout {
-  int step;    // bytes from pixel to pixel
-  int offset;  // bytes
-  int shift;   // of a two-byte sample to eight bits; 0: one byte
+  int step;    // in bytes from pixel to pixel
+  int offset;  // in bytes
+  int shift;   // from a two-byte sample to eight bits; 0: samples have one byte
 };
 
 Layout layout_of(PixelFormat format) {
@@ -60,7 +61,7 @@ Layout layout_of(PixelFormat format) {
   }
 }
 
-// The sum of eight bytes.
+// Returns the sum of eight bytes.
 unsigned sum_of_eight(const uint8_t* bytes) {
   constexpr uint64_t kEven = 0x00ff00ff00ff00ff;
   uint64_t word;
@@ -70,7 +71,7 @@ unsigned sum_of_eight(const uint8_t* bytes) {
   return static_cast<unsigned>(word + (word >> 32)) & 0xffff;
 }
 
-// The sum of four bytes.
+// Returns the sum of four bytes.
 unsigned sum_of_four(const uint8_t* bytes) {
   uint32_t word;
   std::memcpy(&word, bytes, sizeof word);
@@ -78,7 +79,7 @@ unsigned sum_of_four(const uint8_t* bytes) {
   return (word + (word >> 16)) & 0xffff;
 }
 
-// A power of two from 4 to 16, so that about `wanted` samples fit into `width` pixels.
+// Returns a power of two from 4 to 16, such that about `wanted` samples fit into `width` pixels.
 int pixels_for(int width, int wanted) {
   int pixels = 4;
   while (pixels < 16 && width / pixels > wanted * 5 / 4) pixels *= 2;
@@ -139,7 +140,7 @@ void MotionDetector::fit(const Frame& frame, const Rect& visible) {
 
 void MotionDetector::sample(const Frame& frame, Samples& samples) const {
   const Layout layout = layout_of(frame.format);
-  // Of pixels that lie apart every second one is enough.
+  // Takes every second pixel if pixels are not adjacent bytes.
   const int apart = layout.step > 1 ? 2 : 1;
   const int scale = kLevel * apart / pixels_;
   int16_t* out = samples.data();
@@ -164,8 +165,8 @@ void MotionDetector::sample(const Frame& frame, Samples& samples) const {
   }
 }
 
-// The deviation of a sample from frame to frame, by the median difference of neighbours, which light and most
-// objects change together.
+// Estimates the deviation of a sample from frame to frame, from the median difference of
+// neighbours, which light and most objects change together.
 void MotionDetector::measure_noise() {
   const Samples &now = pictures_[frames_ % 3], &before = pictures_[(frames_ + 2) % 3];
   std::array<int, 1024> histogram{};
@@ -182,17 +183,19 @@ void MotionDetector::measure_noise() {
   int below = 0;
   size_t median = 0;
   while (median + 1 < histogram.size() && (below += histogram[median]) * 2 < total) ++median;
-  // Of two samples, and of two frames of which the reference has less than one's noise.
+  // Corrects for two samples and two frames; the reference has less noise than one frame.
   const double deviation = static_cast<double>(median) / 0.6745 / std::sqrt(2.0);
   const double wanted = kDeviations * deviation / kLevel;
   noise_ = frames_ < 3 ? std::max(noise_, wanted) : noise_ + (wanted - noise_) / 4;
 }
 
-// How much lighter or darker the picture is than the reference: one factor for all of it, and then a factor for each
-// tile, which may differ from that by less. A larger difference is an object, and has little weight.
+// Estimates how much lighter or darker the picture is than the reference: one factor for the whole
+// picture, and then a factor for each tile, which may differ from it by less. A larger difference
+// is an object, and gets little weight.
 void MotionDetector::match_light() {
   const Samples& now = pictures_[frames_ % 3];
-  // The factor for samples that are `from` times lighter at first, in which none counts beyond `most` levels.
+  // Returns the factor for samples that are initially `from` times lighter; no sample counts for
+  // more than `most` levels.
   const auto factor_of = [&](int left, int right, int top, int bottom, int from, int most) {
     const auto limit = static_cast<int16_t>(most * kLevel);
     int changed = 0, all = 1;
@@ -222,13 +225,13 @@ void MotionDetector::match_light() {
     }
 }
 
-// Blocks with a window where samples have become lighter together, or darker. Loops of 16-bit numbers, which the
-// compiler turns into vector instructions.
+// Finds blocks with a window whose samples have become lighter together, or darker together. Loops
+// over 16-bit numbers, which the compiler turns into vector instructions.
 void MotionDetector::find_changes(int16_t threshold) {
   std::swap(changed_, changed_before_);
   const auto columns = static_cast<size_t>(columns_);
   const Samples& now = pictures_[frames_ % 3];
-  // Of the last rows, by column: whether the sample became lighter, and darker.
+  // The last rows' flags by column: the sample became lighter, or darker.
   std::vector<uint8_t> lighter(columns * kBlockRows), darker(columns * kBlockRows);
   std::vector<uint8_t> lighter_sum(columns + 1), darker_sum(columns + 1), found(columns + 1);
   for (size_t y = 0; y < static_cast<size_t>(rows_); ++y) {
@@ -262,7 +265,7 @@ void MotionDetector::find_changes(int16_t threshold) {
   }
 }
 
-// Whether the changed blocks are an object; else they count as weather.
+// Returns whether the changed blocks are an object; otherwise they count as weather.
 bool MotionDetector::judge() {
   bool object = false;
   int stray = 0;
@@ -319,7 +322,7 @@ bool MotionDetector::look(const Frame& frame, const Rect& visible) {
   return changed;
 }
 
-// The middle one of the last three pictures, which rain is not in.
+// Takes the median of the last three pictures, which contains no rain.
 void MotionDetector::take_as_reference() {
   if (frames_ < 2) {
     reference_ = pictures_[frames_ % 3];

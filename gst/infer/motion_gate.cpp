@@ -1,4 +1,4 @@
-// Frames without motion.
+// Finds frames without motion.
 #include "gst/infer/motion_gate.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace clinfer {
 
 bool are_alike(const Rect& a, const Rect& b) {
-  // Boxes of a network vary by so much while nothing moves.
+  // A network's boxes vary by this much while nothing moves.
   constexpr double kAlike = 0.8;
   const double width = std::min(a.x + a.width, b.x + b.width) - std::max(a.x, b.x);
   const double height = std::min(a.y + a.height, b.y + b.height) - std::max(a.y, b.y);
@@ -45,7 +45,7 @@ bool MotionGate::opens(GstBuffer* buffer, const GstVideoInfo& info, const Settin
     }
     changed = detector_.look(mapped.frame(), visible);
   } catch (const UnreadableFrame&) {
-    detector_.reset();  // who reads it for the network tells of it
+    detector_.reset();  // the error is reported when the frame is read for the network
   }
   context_ = std::move(context);
   hold_ = settings.motion_hold;

@@ -1,4 +1,4 @@
-// Wanted objects, regions and tiles.
+// Selects objects, regions and tiles.
 #include "gst/infer/object_rules.h"
 
 #include <algorithm>
@@ -16,13 +16,13 @@ namespace {
   throw Error{ErrorCode::bad_argument, std::string(property) + "=" + text + ": " + takes, place};
 }
 
-// A whole number from 1 to 32, or 0.
+// Returns a whole number from 1 to 32, or 0 for other texts.
 int count_in(const std::string& text) {
   const double value = number_in(text).value_or(0);
   return value >= 1 && value <= 32 && value == std::floor(value) ? static_cast<int>(value) : 0;
 }
 
-// Two landmarks by number, "0>2"; nothing where it is another text.
+// Parses two landmarks by number, "0>2"; returns nothing for other texts.
 std::optional<std::pair<size_t, size_t>> landmarks_in(const std::string& text) {
   const std::vector<std::string> parts = split(text, '>');
   const auto from = number_in(parts.front()), to = number_in(parts.back());
@@ -46,7 +46,8 @@ std::optional<std::pair<Extent, Extent>> size_in(const char* property, const std
   return std::pair(*width, *height);
 }
 
-// Pixels and shares can be compared only when the picture is known.
+// Returns whether a is greater than b. Pixels and shares can be compared only when the picture is
+// known.
 bool is_above(const Extent& a, const Extent& b) {
   return a.is_share == b.is_share && a.value > b.value;
 }
@@ -57,7 +58,8 @@ std::string name_of(const Detection& detection, const std::vector<std::string>& 
   return id < labels.size() ? labels[id] : "";
 }
 
-// The part of an area that lies in the picture, in pixels of the frame; nothing where there is none.
+// Returns the part of an area that lies in the picture, in pixels of the frame; nothing if there is
+// none.
 std::optional<Rect> within(double x, double y, double width, double height, const Rect& visible) {
   const auto limited = [](double v, int most) {
     return static_cast<int>(std::lround(std::clamp(v, 0.0, static_cast<double>(most))));
@@ -100,7 +102,7 @@ double overlap(double a_min, double a_max, double b_min, double b_max) {
   return std::max(0.0, std::min(a_max, b_max) - std::max(a_min, b_min));
 }
 
-// Overlap of two stretches as a share of what they cover together.
+// Returns the intersection of two intervals divided by their union.
 double likeness(double a_min, double a_max, double b_min, double b_max) {
   const double both = std::max(a_max, b_max) - std::min(a_min, b_min);
   return both > 0 ? overlap(a_min, a_max, b_min, b_max) / both : 0;
@@ -111,14 +113,14 @@ struct Found {
   const Detection* detection;
   Box box;
   float confidence;
-  // The inner edges of its tile that it touches: the object may go on beyond them.
+  // The inner edges of its tile that it touches: the object may extend beyond them.
   bool left = false, top = false, right = false, bottom = false;
   bool is_cut() const { return left || top || right || bottom; }
   bool gone = false, grown = false;
 };
 
-// Whether `a`, cut at an edge of its tile, and `b`, cut at the facing edge of another tile, are
-// halves of one object.
+// Returns whether `a`, cut at an edge of its tile, and `b`, cut at the facing edge of another tile,
+// are halves of one object.
 bool are_halves(const Found& a, const Found& b) {
   constexpr double kAlike = 0.6;
   const bool beside = likeness(a.box.y_min, a.box.y_max, b.box.y_min, b.box.y_max) >= kAlike &&
@@ -239,7 +241,8 @@ std::vector<Rect> ObjectRules::motion_regions(const Rect& visible) const {
   return regions;
 }
 
-// The way from a landmark to another in pixels as they are shown, or nothing where they are not there.
+// Returns the way from one landmark to another in pixels as they are shown, or nothing if a
+// landmark is missing.
 static std::optional<std::pair<double, double>> way(std::span<const Point> landmarks, size_t from,
                                                     size_t to, const Rect& visible,
                                                     double pixel_aspect) {
@@ -314,7 +317,7 @@ DecodeSettings ObjectRules::decoding(const DecodeSettings& settings) const {
   DecodeSettings decode = settings;
   for (const auto& [name, value] : thresholds_)
     decode.threshold = std::min(decode.threshold, static_cast<float>(value));
-  if (filters() || tiles_) decode.max_detections = 0;  // applied to what is left
+  if (filters() || tiles_) decode.max_detections = 0;  // applied to the objects that are left
   return decode;
 }
 
@@ -334,7 +337,7 @@ bool ObjectRules::is_wanted(const Detection& detection, const Placement& placeme
   if (!least_ && !most_) return true;
   const std::optional<PictureBox> box = to_picture(detection, placement, visible);
   if (!box) return false;
-  // A pixel's rounding is no reason to lose an object.
+  // Tolerates rounding, which is no reason to drop an object.
   constexpr double kRounding = 1e-3;
   const double width = static_cast<double>(box->x_max - box->x_min) * visible.width;
   const double height = static_cast<double>(box->y_max - box->y_min) * visible.height;
@@ -352,7 +355,7 @@ void ObjectRules::keep_wanted(std::vector<PartResult>& parts, const std::vector<
   if (filters())
     for (PartResult& part : parts)
       std::erase_if(part.results.detections, [&](const Detection& detection) {
-        // A result about the region itself is no object of this network.
+        // Keeps a result about the region itself, which is no object of this network.
         if (part.region && detection.subject != Subject::found) return false;
         return !is_wanted(detection, part.placement, visible, labels, settings.threshold);
       });
@@ -363,7 +366,7 @@ void ObjectRules::keep_wanted(std::vector<PartResult>& parts, const std::vector<
         part.results.detections.resize(settings.max_detections);
     return;
   }
-  // The best of all tiles.
+  // Takes the best of all tiles.
   std::vector<float> confidences;
   for (const PartResult& part : parts)
     for (const Detection& detection : part.results.detections)
@@ -390,9 +393,9 @@ std::vector<std::string> ObjectRules::unknown_names(const std::vector<std::strin
 
 void merge_tiles(std::vector<PartResult>& parts, const std::vector<Rect>& tiles,
                  float iou_threshold) {
-  // An object that ends this near to an edge, as a share of the tile, may go on beyond it.
+  // An object that ends this close to an edge, as a share of the tile, may extend beyond it.
   constexpr double kTouch = 0.02;
-  // Part of an object that another tile sees whole.
+  // The share of an object that must lie in another one, which a tile sees whole.
   constexpr double kInside = 0.7;
   Box all{1e9, 1e9, -1e9, -1e9};
   for (const Rect& tile : tiles) {
@@ -414,7 +417,7 @@ void merge_tiles(std::vector<PartResult>& parts, const std::vector<Rect>& tiles,
           tile.y + tile.height < all.y_max && one.box.y_max >= tile.y + tile.height - near_y;
       found.push_back(one);
     }
-  // Whole objects first, then large pieces: smaller ones give way to them or become part of them.
+  // Takes whole objects first, then large pieces: smaller pieces are dropped or merged with them.
   std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
     if (a.is_cut() != b.is_cut()) return !a.is_cut();
     return a.is_cut() ? a.box.area() > b.box.area()
@@ -431,7 +434,7 @@ void merge_tiles(std::vector<PartResult>& parts, const std::vector<Rect>& tiles,
   for (size_t i = 0; i < found.size(); ++i) {
     Found& kept = found[i];
     if (kept.gone) continue;
-    // Growing may bring it to further halves: an object across three tiles.
+    // Repeats, because a larger object may meet further halves, as one across three tiles does.
     for (bool again = true; again;) {
       again = false;
       for (size_t j = i + 1; j < found.size(); ++j) {
@@ -455,7 +458,7 @@ void merge_tiles(std::vector<PartResult>& parts, const std::vector<Rect>& tiles,
       }
     }
   }
-  // Pieces inside of an object that has grown since.
+  // Drops pieces inside of an object that has grown since.
   for (Found& piece : found)
     for (const Found& whole : found)
       if (&piece != &whole && piece.is_cut() && !piece.gone && !whole.gone && whole.grown &&

@@ -1,4 +1,4 @@
-// One row a property of clinfer.
+// Lists the properties of clinfer, one in each row.
 #include "gst/infer/properties.h"
 
 #include <charconv>
@@ -9,14 +9,14 @@
 namespace clinfer {
 namespace {
 
-// A property that the compiled model depends on, without a key of the engine's configuration.
+// Makes a property that the compiled model depends on, without a key of the engine's configuration.
 ElementProperty engine(const Property<Settings>& row) {
   ElementProperty made(row);
   made.of_engine = true;
   return made;
 }
 
-// As above, with the member of Config that the property sets.
+// Makes such a property with the member of Config that it sets.
 template <auto Key, auto Member>
 ElementProperty engine(const MemberRow<Member>& row) {
   ElementProperty made(row);
@@ -28,29 +28,29 @@ ElementProperty engine(const MemberRow<Member>& row) {
   return made;
 }
 
-// A property that the rules of objects are made of.
+// Makes a property from which the rules for objects follow.
 ElementProperty rule(const Property<Settings>& row) {
   ElementProperty made(row);
   made.part = ElementProperty::Part::rules;
   return made;
 }
 
-// A property that messages at regular times depend on.
+// Makes a property that periodic messages depend on.
 ElementProperty ticker(const Property<Settings>& row) {
   ElementProperty made(row);
   made.part = ElementProperty::Part::tickers;
   return made;
 }
 
-// The double that a person would write for `value`: 0.45, not 0.44999998807907104.
+// Returns the double that a person would write for `value`: 0.45, not 0.44999998807907104.
 double as_written(float value) {
   char text[32];
   *std::to_chars(text, text + sizeof text - 1, value).ptr = '\0';
   return std::strtod(text, nullptr);
 }
 
-// A threshold that the model decides unless it is set. Reads as it was set, else as the model has
-// it.
+// Makes a threshold that the model decides unless it is set. Reading returns the value that was
+// set, or else the model's.
 template <auto Member, auto InForce>
 ElementProperty threshold(const char* name, const char* nick, const char* blurb) {
   ElementProperty made(row<Member>(g_param_spec_double(
@@ -63,7 +63,7 @@ ElementProperty threshold(const char* name, const char* nick, const char* blurb)
   return made;
 }
 
-// auto, none, then the heads in their order.
+// Lists auto, none, then the heads in order.
 const std::vector<GEnumValue>& post_process_values() {
   static const std::vector<GEnumValue> values = [] {
     std::vector<GEnumValue> list = {{0, "By model_info and the shapes of the outputs", "auto"},
@@ -75,7 +75,7 @@ const std::vector<GEnumValue>& post_process_values() {
   return values;
 }
 
-// An enumeration for GObject, a head's name in Settings.
+// Makes a property that is an enumeration for GObject, and a head's name in Settings.
 ElementProperty post_process() {
   ElementProperty made;
   made.spec = g_param_spec_enum(
@@ -95,7 +95,7 @@ ElementProperty post_process() {
   return made;
 }
 
-// Bytes of a model, of which the settings have a copy.
+// Makes a property for the bytes of a model, of which the settings hold a copy.
 template <auto Member>
 ElementProperty bytes(const char* name, const char* nick, const char* blurb) {
   ElementProperty made;

@@ -1,5 +1,5 @@
-// The properties of clinfer as a table: what gst-inspect shows, the member of Settings, and what
-// the engine gets of it.
+// The properties of clinfer as a table: what gst-inspect shows, the member of Settings, and what is
+// passed to the engine.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@
 
 namespace clinfer {
 
-// Values of read-only properties that are not in Settings. The element implements it; any thread
-// calls it.
+// Values of read-only properties that are not in Settings. The element implements this; any thread
+// may call it.
 class Readings {
  public:
   virtual DecodeSettings decode_settings_in_force() const = 0;
@@ -24,32 +24,32 @@ class Readings {
 };
 
 struct ElementProperty : Property<Settings> {
-  // The compiled model depends on it: elements of one model-instance-id must agree.
+  // True if the compiled model depends on it, so that elements of one model-instance-id must agree.
   bool of_engine = false;
-  // The part that the element makes anew when the value changes while it runs.
+  // The part that the element renews when the value changes while it runs.
   enum class Part { none, rules, tickers } part = Part::none;
-  // Copies the value to the engine's configuration; null where that has no such key.
+  // Copies the value to the engine's configuration; null if that has no such key.
   void (*configure)(const Settings&, Config&) = nullptr;
-  // Gives the value where `get` is null.
+  // Reads the value if `get` is null.
   void (*read)(const Readings&, const Settings&, GValue*) = nullptr;
 
   ElementProperty() = default;
-  // Rows are written without it.
+  // Converts a row of the table.
   template <typename Row>
   ElementProperty(const Row& row) : Property<Settings>(row) {}
 };
 
-// Null for null.
+// Returns null for null.
 std::shared_ptr<const std::string> copy_of(GBytes* bytes);
 
-// In the order in which gst-inspect shows them.
+// Returns the properties in the order in which gst-inspect shows them.
 const std::vector<ElementProperty>& element_properties();
 
-// The name of the first property of the engine in which `a` and `b` differ; "" when a model that
-// was compiled for `a` serves `b`.
+// Returns the name of the first property of the engine in which `a` and `b` differ; "" if a model
+// that was compiled for `a` can be used for `b`.
 std::string engine_difference(const Settings& a, const Settings& b);
 
-// Copies what the rows say to a configuration of the engine.
+// Copies the values to a configuration of the engine, as the rows define.
 void configure(const Settings& settings, Config& config);
 
 }  // namespace clinfer

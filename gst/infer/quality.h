@@ -1,4 +1,4 @@
-// Quality-of-service events: which frames would come too late.
+// Quality-of-service events: finds which frames would come too late.
 #pragma once
 
 #include <gst/gst.h>
@@ -7,10 +7,10 @@
 
 namespace clinfer {
 
-// The running time up to which frames would come too late, after one of `timestamp` came `jitter`
-// nanoseconds late: as late again as that one was, but at most a second more: a frame with a wrong time
-// is late by hours. A negative jitter is how much too early it was.
-// The result is a valid time for every event.
+// Returns the running time up to which frames would come too late, after a frame of `timestamp`
+// came `jitter` nanoseconds late. Allows for the same delay again, but for at most a second,
+// because a frame with a wrong time is late by hours. A negative jitter tells how much too early it
+// was. The result is a valid time for every event.
 inline GstClockTime earliest_in_time(GstClockTime timestamp, GstClockTimeDiff jitter) {
   if (jitter < 0) {
     const GstClockTime early = GST_CLOCK_TIME_NONE - static_cast<GstClockTime>(jitter) + 1;
@@ -22,7 +22,7 @@ inline GstClockTime earliest_in_time(GstClockTime timestamp, GstClockTimeDiff ji
   return late > kLast - timestamp ? kLast : timestamp + late;
 }
 
-// The difference as GStreamer's messages have it.
+// Returns the difference in the form of GStreamer's messages.
 inline GstClockTimeDiff difference(GstClockTime from, GstClockTime to) {
   constexpr auto kMost = static_cast<GstClockTime>(G_MAXINT64);
   return to >= from ? static_cast<GstClockTimeDiff>(std::min(to - from, kMost))

@@ -19,20 +19,20 @@ struct Settings : ModelOptions {
   std::string device = "GPU";
   unsigned nireq = 0;               // 0: twice the streams
   unsigned throughput_streams = 1;  // 0: the engine's choice
-  unsigned batch_size = 1;          // 0: the tuning file's, else the model's
-  int batch_timeout = -1;           // milliseconds; -1: automatic
+  unsigned batch_size = 1;          // 0: from the tuning file, else from the model
+  int batch_timeout = -1;           // in milliseconds; -1: automatic
   std::string model_instance_id;
   QueueHint priority = QueueHint::automatic, throttle = QueueHint::automatic;
   bool exclusive = false;
   bool perf_count = false;
-  unsigned device_timeout = 10000;  // milliseconds; 0: none
+  unsigned device_timeout = 10000;  // in milliseconds; 0: no limit
   bool first_tier = true;
-  unsigned max_num_threads = 0;  // 0: all cores
+  unsigned max_num_threads = 0;  // 0: one for each core
   std::optional<std::string> cache_dir;
   unsigned cache_size = Config{}.cache_size;
   bool dump_kernels = false;
   std::string graph_dumps_dir, sources_dumps_dir;
-  std::optional<TuningMode> tuning_mode;  // unset: use_existing where there is a tuning_file
+  std::optional<TuningMode> tuning_mode;  // unset: use_existing if there is a tuning_file
   std::string tuning_file;
   std::string config;  // KEY=VALUE,...
   bool nv12_two_inputs = true;
@@ -43,22 +43,22 @@ struct Settings : ModelOptions {
   InferenceWhen inference_when = InferenceWhen::always;
   double motion_threshold = 8;  // of 255
   std::string motion_regions;   // parsed by ObjectRules
-  unsigned motion_hold = 2;     // frames
+  unsigned motion_hold = 2;     // in frames
   unsigned clip_stride = 1;
   GstVideoOrientationMethod video_direction = GST_VIDEO_ORIENTATION_AUTO;
   RegionChoice inference_region = RegionChoice::full_frame;
   std::string region_shift, region_turn, region_margin;  // parsed by ObjectRules
   RegionShape region_shape = RegionShape::as_is;
   std::string object_class;          // labels, comma separated; empty: all
-  unsigned reclassify_interval = 1;  // frames of a track; 0: once
-  // Parsed by ObjectRules; empty: no rule.
+  unsigned reclassify_interval = 1;  // in frames of a track; 0: once
+  // Parsed by ObjectRules. Empty: no rule.
   std::string classes, thresholds, min_size, max_size, regions, tiles;
   OverloadPolicy overload_policy = OverloadPolicy::block;
   unsigned share = 1;         // weight among live streams of one model-instance-id
-  unsigned hold_results = 0;  // frames
+  unsigned hold_results = 0;  // in frames
   bool qos = true;
-  unsigned stats_interval = 0;     // milliseconds; 0: no messages
-  unsigned frozen_after = 10'000;  // milliseconds; 0: never
+  unsigned stats_interval = 0;     // in milliseconds; 0: no messages
+  unsigned frozen_after = 10'000;  // in milliseconds; 0: never
 };
 
 }  // namespace clinfer

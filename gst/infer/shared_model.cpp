@@ -1,4 +1,4 @@
-// Compiled models with their requests, and the registry of those that elements share.
+// Makes compiled models with their requests, and keeps the registry of those that elements share.
 #include "gst/infer/shared_model.h"
 
 #include <condition_variable>
@@ -13,7 +13,7 @@
 namespace clinfer {
 namespace {
 
-// `value` for each image of a batch.
+// Repeats `value` for each image of a batch.
 Tensor repeated(const Tensor& value, const Shape& shape) {
   Tensor all = Tensor::allocate(value.type(), shape);
   if (value.bytes() == 0 || all.bytes() % value.bytes() != 0)
@@ -25,7 +25,8 @@ Tensor repeated(const Tensor& value, const Shape& shape) {
   return all;
 }
 
-// The rows [image, label, score, box] of one image, numbered 0; ended by -1. `shape`: [1,1,rows,7].
+// Returns the rows [image, label, score, box] of one image, numbered 0 and ended by -1. `shape`:
+// [1,1,rows,7].
 Tensor rows_of(const Tensor& value, const Shape& shape, size_t image) {
   constexpr size_t kRow = 7;
   Tensor mine = Tensor::allocate(ElementType::f32, shape);
@@ -46,7 +47,7 @@ Tensor rows_of(const Tensor& value, const Shape& shape, size_t image) {
 
 constexpr auto kAskAgain = std::chrono::milliseconds(50);
 
-// One model per id. An entry lives as long as an element uses or compiles its model.
+// Keeps one model for each id. An entry lives as long as an element uses or compiles its model.
 class Registry {
  public:
   std::shared_ptr<SharedModel> find_or_compile(const Network& network, const Settings& settings,
@@ -97,9 +98,9 @@ class Registry {
   struct Entry {
     std::weak_ptr<SharedModel> model;
     bool compiling = false;
-    std::weak_ptr<SharedModel> first{};  // its first tier, while it is being compiled
+    std::weak_ptr<SharedModel> first{};  // its first tier while it is being compiled
   };
-  // Tells those who wait for the same model, too.
+  // Also informs others who wait for the same model.
   class Announcing final : public LoadWatch {
    public:
     Announcing(Registry& registry, Key key, LoadWatch& watch)
@@ -157,7 +158,7 @@ std::string SharedModel::surface_problem_of(PixelFormat format) {
 BatchSplit::BatchSplit(const CompiledModel& compiled, size_t image_input, size_t batch) {
   const int64_t stated = compiled.model().inputs()[image_input].shape[0];
   for (size_t i = 0; i < compiled.outputs().size(); ++i) {
-    const Shape& one = compiled.model().outputs()[i].shape;  // of `stated` images
+    const Shape& one = compiled.model().outputs()[i].shape;  // the shape for `stated` images
     const Shape& all = compiled.outputs()[i].shape;
     const auto images = static_cast<int64_t>(batch);
     if (batch == 1) {
@@ -185,7 +186,7 @@ Tensor BatchSplit::image_of(size_t output, const Tensor& value, size_t image) co
   if (kind == Kind::rows)
     return rows_of(value.type() == ElementType::f32 ? value : value.convert(ElementType::f32),
                    shape, image);
-  // The view keeps the tensor of the whole batch; nothing is copied.
+  // Makes a view that keeps the tensor of the whole batch; nothing is copied.
   const auto owner = std::make_shared<const Tensor>(value);
   const auto* data = static_cast<const std::byte*>(value.raw());
   const size_t bytes = static_cast<size_t>(count(shape)) * size_of(value.type());
@@ -194,7 +195,7 @@ Tensor BatchSplit::image_of(size_t output, const Tensor& value, size_t image) co
 
 namespace {
 
-// `compiled` with its requests.
+// Returns `compiled` with its requests.
 std::shared_ptr<SharedModel> share(const Network& network, const Settings& settings,
                                    std::shared_ptr<const SurfaceDisplay> display,
                                    std::shared_ptr<CompiledModel> with) {
@@ -231,12 +232,12 @@ std::shared_ptr<SharedModel> share(const Network& network, const Settings& setti
   return shared;
 }
 
-// `compiled` until another model computes; null where it cannot be used, since the one that was asked for
-// may serve nevertheless.
+// Returns `compiled` for use until another model computes; null if it cannot be used, since the
+// wanted model may work nevertheless.
 std::shared_ptr<SharedModel> share_interim(const Network& network, const Settings& settings,
                                            const std::shared_ptr<const SurfaceDisplay>& display,
                                            const std::shared_ptr<CompiledModel>& compiled) try {
-  // One device of several reads mapped frames: it may not be the display's.
+  // One of several devices reads mapped frames, because it may not be the display's device.
   auto shared =
       share(network, settings, compiled->tier() == Tier::first ? display : nullptr, compiled);
   shared->is_interim = true;

@@ -20,34 +20,36 @@ namespace clinfer {
 using ModelBatcher = Batcher<InferRequest, std::vector<Tensor>>;
 
 struct SharedModel {
-  // Why surfaces of `format` are not read where they lie; "" where they are. Those of NV12 were
-  // tested when the model was compiled, others are at the first call. Any thread.
+  // Returns why surfaces of `format` are not read without a copy; "" if they are. NV12 was tested
+  // when the model was compiled, other formats are tested at the first call. Thread-safe.
   std::string surface_problem_of(PixelFormat format);
 
-  std::shared_ptr<const SurfaceDisplay> display;  // for which it was compiled, if any
-  std::string surface_problem;                    // of NV12
+  std::shared_ptr<const SurfaceDisplay> display;  // for which the model was compiled, if any
+  std::string surface_problem;                    // for NV12
   std::shared_ptr<CompiledModel> compiled;
   std::map<MemoryHandle, std::unique_ptr<MemoryImporter>> importers;
   Settings compiled_for;
-  bool counts_layers = false;  // PERF_COUNT, by whichever property
-  // Computes until the model that was asked for is compiled: the first tier, or one device of several.
+  bool counts_layers = false;  // true for PERF_COUNT, by whichever property it was set
+  // True for a model that computes until the wanted one is compiled: the first tier, or one of
+  // several devices.
   bool is_interim = false;
-  // An inference failed on the device, which may be lost: an element that starts again compiles
-  // anew.
+  // True if an inference failed on the device, which may be lost: an element that starts again
+  // compiles again.
   std::atomic<bool> failed{false};
-  std::unique_ptr<ModelBatcher> batcher;  // gives the outputs of one image each
+  std::unique_ptr<ModelBatcher> batcher;  // returns the outputs of single images
 
  private:
   std::mutex testing_;
-  std::optional<std::string> deep_problem_;  // of P010; nothing: not tested
+  std::optional<std::string> deep_problem_;  // for P010; nothing: not tested
 };
 
-// A listener to the loading of a model. The thread that loads it calls the functions.
+// Is informed of the loading of a model, by the thread that loads it.
 class LoadWatch {
  public:
-  // Several times a second. False: the model is not wanted any more.
+  // Called several times a second. Returns false if the model is not wanted any more.
   virtual bool goes_on(const CompileProgress& progress) = 0;
-  // `shared` computes until the model is compiled: the first tier, or one device of several.
+  // Gets a model that computes until the wanted one is compiled: the first tier, or one of several
+  // devices.
   virtual void take_interim(std::shared_ptr<SharedModel> shared) = 0;
 
  protected:
@@ -55,36 +57,35 @@ class LoadWatch {
 };
 
 // Compiles for `network`, on the display of surfaces unless that is null, and makes the requests;
-// tests the display first. Throws Error, also where the outputs of a batch
-// cannot be told apart by image.
+// tests the display first. Throws Error, also if the outputs of a batch cannot be divided by image.
 std::shared_ptr<SharedModel> compile_shared(const Network& network, const Settings& settings,
                                             std::shared_ptr<const SurfaceDisplay> display,
                                             LoadWatch& watch);
 
-// The model of settings.model_instance_id. The first caller compiles it; others wait for it.
-// Without an id, a model for this caller alone. Throws Error, also where the id stands for a model
-// with other settings, unless `replace`: the id stands for the new model then, and elements that
-// use the old one keep it. The message names the setting. `watch` is asked while waiting too.
-// Elements whose frames come on different displays do not share: no batch has pictures of two
-// OpenCL contexts.
+// Returns the model of settings.model_instance_id. The first caller compiles it; others wait for
+// it. Without an id, compiles a model for this caller alone. Throws Error, also if the id stands
+// for a model with other settings (the message names the setting); with `replace` the id instead
+// stands for the new model from then on, and elements that use the old one keep it. Calls `watch`
+// while waiting, too. Elements whose frames come on different displays do not share, because no
+// batch can have pictures of two OpenCL contexts.
 std::shared_ptr<SharedModel> find_or_compile(const Network& network, const Settings& settings,
                                              std::shared_ptr<const SurfaceDisplay> display,
                                              bool replace, LoadWatch& watch);
 
-// How the outputs of image `image` are taken out of those of a batch: a slice of the first
-// dimension, or for DetectionOutput the rows with that image's number.
+// Divides the outputs of a batch by image: takes a slice of the first dimension, or for
+// DetectionOutput the rows with the image's number.
 class BatchSplit {
  public:
-  // Throws Error{unsupported} naming an output that is neither.
+  // Throws Error{unsupported}, which names an output that cannot be divided.
   BatchSplit(const CompiledModel& compiled, size_t image_input, size_t batch);
-  // `value` is of the whole batch or of its first images.
+  // Returns one image's part of `value`, which has the whole batch or its first images.
   Tensor image_of(size_t output, const Tensor& value, size_t image) const;
 
  private:
   enum class Kind { whole, slice, rows };
   struct Output {
     Kind kind;
-    Shape shape;  // of one image
+    Shape shape;  // for one image
   };
   std::vector<Output> outputs_;
 };

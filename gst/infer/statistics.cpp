@@ -1,4 +1,4 @@
-// Counters and latency percentiles.
+// Computes counters and latency percentiles.
 #include "gst/infer/statistics.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kWindow = 512;
 constexpr size_t kCheckEvery = 16;
-constexpr double kLeastChange = 1.0;  // milliseconds
+constexpr double kLeastChange = 1.0;  // in milliseconds
 
 }  // namespace
 
@@ -26,8 +26,8 @@ Percentiles SampleWindow::percentiles() const {
   if (samples_.empty()) return {};
   std::vector<double> samples = samples_;
   auto end = samples.end();
-  // Shares are asked for from the largest down: samples above the last place are larger than all
-  // below.
+  // Takes shares from the largest to the smallest, because samples after each place are then larger
+  // than all before it.
   const auto at = [&](double share) {
     const double rank = std::ceil(share * static_cast<double>(samples.size()));
     const auto place = samples.begin() + static_cast<std::ptrdiff_t>(std::max(rank, 1.0)) - 1;
@@ -152,7 +152,7 @@ void Statistics::clear() {
 bool ServiceTime::add(double milliseconds) {
   const std::lock_guard lock(mutex_);
   window_.add(milliseconds);
-  // The first frames decide at once: a live pipeline waits for this figure.
+  // Lets the first frames decide at once, because a live pipeline waits for this figure.
   if (++since_check_ < kCheckEvery && window_.size() > 4) return false;
   since_check_ = 0;
   const double p95 = window_.percentiles().p95;

@@ -1,4 +1,4 @@
-// Counters and latency percentiles of an element. Safe to use from any thread.
+// Counters and latency percentiles of an element. Thread-safe.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ struct Percentiles {
   double p50 = 0, p95 = 0, p99 = 0;
 };
 
-// Percentiles over the last few hundred samples. For one thread.
+// Percentiles over the last few hundred samples. Not thread-safe.
 class SampleWindow {
  public:
   void add(double sample);
@@ -35,7 +35,7 @@ class Statistics {
  public:
   enum Stage { kMotion, kQueue, kInfer, kDecode, kStages };
 
-  // Inferences that a device has finished since watch().
+  // The number of inferences that a device has finished since watch().
   struct Device {
     std::string id, name;
     uint64_t inferences = 0;
@@ -43,33 +43,34 @@ class Statistics {
 
   struct Snapshot {
     uint64_t frames_in = 0, frames_out = 0, inferred = 0, skipped = 0, late = 0, dropped = 0;
-    uint64_t still = 0;      // not inferred because nothing had changed; counted as skipped as well
-    uint64_t zero_copy = 0;  // inferred from a surface where it lay
-    uint64_t device_copies = 0;    // inferred from a copy that the device made of its own memory
-    uint64_t fetched = 0;          // by the device from frame memory, which saves one copy
-    double frames_per_second = 0;  // out, from the first to the last; 0 before the second
+    uint64_t still = 0;      // not inferred because nothing had changed; also counted as skipped
+    uint64_t zero_copy = 0;  // inferred from a surface without a copy
+    uint64_t device_copies = 0;  // inferred from a copy that the device made of its own memory
+    uint64_t fetched = 0;        // fetched by the device from frame memory, which saves one copy
+    // Rate of outgoing frames, from the first to the last; 0 before the second.
+    double frames_per_second = 0;
     std::array<Percentiles, kStages> milliseconds;
-    // Milliseconds since the last frame came in and went out, or since the stream began to play.
+    // Milliseconds since the last frame came in or went out, or since the stream began to play.
     double in_age = 0, out_age = 0;
     std::vector<Device> devices;  // in the order of watch()
   };
 
-  // The stream plays: from now on frames should come.
+  // Notes that the stream plays, so that frames should come from now on.
   void play();
   enum class Change { none, frozen, flowing };
-  // Returns whether no frame has come for longer than `bound` now, or one has come again after
-  // that; and how long none has.
+  // Returns whether frames have just stopped coming, for longer than `bound`, or have just begun
+  // again; and for how long none has come.
   std::pair<Change, std::chrono::milliseconds> look_for_frames(std::chrono::milliseconds bound);
   void count_in();
   void count_out(bool inferred);
   void count_zero_copy();
   void count_device_copy();
   void count_fetched();
-  void count_late();  // not inferred because the sink was behind; counted as skipped as well
+  void count_late();  // not inferred because the sink was behind; also counted as skipped
   void count_still();
   void count_dropped();
   void add(Stage stage, double milliseconds);
-  // Counts the inferences of these devices from now on, if it does not yet.
+  // Counts the inferences of these devices from now on, unless it does so already.
   void watch(const std::vector<DeviceUse>& devices);
   Snapshot snapshot() const;
   void clear();
@@ -79,9 +80,9 @@ class Statistics {
   Snapshot counts_;
   using Clock = std::chrono::steady_clock;
   Clock::time_point first_out_, last_out_;
-  // The last frame, or when the stream began to play.
+  // When the last frame came, or the stream began to play.
   Clock::time_point fresh_in_ = Clock::now(), fresh_out_ = fresh_in_;
-  bool frozen_ = false;  // as it was told
+  bool frozen_ = false;  // as it was last reported
   std::array<SampleWindow, kStages> windows_;
   struct Watched {
     DeviceUse use;
@@ -92,10 +93,10 @@ class Statistics {
 
 // Measures how long frames take from arrival to departure, for LATENCY queries: the 95th
 // percentile. The reported value changes only if it has grown by a quarter or fallen by half, so
-// that pipelines do not recompute their latency all the time. Safe to use from any thread.
+// that pipelines do not recompute their latency all the time. Thread-safe.
 class ServiceTime {
  public:
-  // True when the figure that reported_ns() gives has changed.
+  // Returns true if the value of reported_ns() has changed.
   bool add(double milliseconds);
   uint64_t reported_ns() const;
   void clear();
@@ -104,7 +105,7 @@ class ServiceTime {
   mutable std::mutex mutex_;
   SampleWindow window_;
   size_t since_check_ = 0;
-  double reported_ = 0;  // milliseconds
+  double reported_ = 0;  // in milliseconds
 };
 
 }  // namespace clinfer

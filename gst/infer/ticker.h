@@ -1,5 +1,5 @@
-// Calls that come again and again, from the thread of GStreamer's system clock: a stream that stands
-// still has no thread that could say so.
+// Makes periodic calls from the thread of GStreamer's system clock, because a stream that stands
+// still has no thread that could report it.
 #pragma once
 
 #include <gst/gst.h>
@@ -18,7 +18,8 @@ class Ticker {
   Ticker(const Ticker&) = delete;
   Ticker& operator=(const Ticker&) = delete;
 
-  // Calls `tick` every `interval` (above 0), first after one. `owner` is kept alive for each call.
+  // Calls `tick` every `interval` (above 0), for the first time after one interval. Keeps `owner`
+  // alive for each call.
   void start(GstElement* owner, std::chrono::milliseconds interval, Tick tick) {
     stop();
     GstClock* clock = gst_system_clock_obtain();
@@ -37,7 +38,7 @@ class Ticker {
     };
     gst_clock_id_wait_async(id_, call, new Call{GST_ELEMENT(gst_object_ref(owner)), tick}, forget);
   }
-  // A call that has begun may go on.
+  // Stops. A call that has begun may continue.
   void stop() {
     if (id_ == nullptr) return;
     gst_clock_id_unschedule(id_);

@@ -1,4 +1,4 @@
-// The last results of tracked objects.
+// Keeps the last results of tracked objects.
 #include "gst/infer/track_results.h"
 
 #include <algorithm>

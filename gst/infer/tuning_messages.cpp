@@ -1,4 +1,4 @@
-// Texts and structures about kernel tuning.
+// Makes texts and structures about kernel tuning.
 #include "gst/infer/tuning_messages.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Kernel tuning in messages and statistics: progress of a run, and its results.
+// Reports kernel tuning in messages and statistics: the progress of a run, and its results.
 #pragma once
 
 #include <gst/gst.h>
@@ -9,12 +9,12 @@
 
 namespace clinfer {
 
-// "Tuning layer 3 of 27 (conv1): 14 points, best 1.23 x default, 132 s left"; after the last layer a
-// text that the whole network is compared.
+// Returns "Tuning layer 3 of 27 (conv1): 14 points, best 1.23 x default, 132 s left"; after the
+// last layer, a text that the whole network is compared.
 std::string tuning_text(const TuningStatus& status);
 
-// The progress as numbers, for an element message: "clinfer-tuning" with layer, index, layers, points,
-// default-us, best-us, seconds, seconds-left. The caller owns it.
+// Returns the progress as numbers, for an element message: "clinfer-tuning" with layer, index,
+// layers, points, default-us, best-us, seconds, seconds-left. The caller owns it.
 GstStructure* tuning_structure(const TuningStatus& status);
 
 // Adds tuning-hits, tuning-misses, tuning-lapsed, tuning-shipped, tuning-measured, tuning-modelled,

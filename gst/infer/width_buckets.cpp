@@ -1,4 +1,4 @@
-// Choosing, compiling and keeping the widths of a text recogniser.
+// Chooses, compiles and keeps the widths of a text recogniser.
 #include "gst/infer/width_buckets.h"
 
 #include <pthread.h>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr auto kAskAgain = std::chrono::milliseconds(50);
 
-// reshape=?xH or nothing, with the width filled in.
+// Returns the property reshape with the open width (?xH) filled in, or with the size added.
 std::string reshape_for(const Session& base, int width) {
   const std::string size = std::to_string(width) + "x" + std::to_string(base.network.height);
   std::string reshape = base.settings.reshape;
@@ -28,7 +28,7 @@ std::string reshape_for(const Session& base, int width) {
   return reshape.replace(open, end - open, size);
 }
 
-// Offers the first tier of a width, and stops where nobody wants it any more.
+// Offers the first tier of a width, and stops compiling if nobody wants it any more.
 class WidthWatch final : public LoadWatch {
  public:
   using Building = Task<std::shared_ptr<const Session>>;
@@ -59,7 +59,7 @@ std::shared_ptr<const Session> WidthBuckets::session_for(const std::shared_ptr<c
   const Building& building = bucket(base, wanted);
   if (waits) building.wait_for_result(interruption_.token());
   if (auto session = building.newest()) return session;
-  // The narrowest that holds the line, else the widest that is there.
+  // Takes the narrowest ready width that holds the line, or else the widest one.
   std::shared_ptr<const Session> best = base;
   for (const int wide : widths) {
     std::shared_ptr<const Session> session = base;
@@ -75,7 +75,7 @@ std::shared_ptr<const Session> WidthBuckets::session_for(const std::shared_ptr<c
   return best;
 }
 
-// The width, which is ready, on its way or refused; compiled from now on if it is a new one.
+// Returns a width that is ready, being compiled or refused; begins to compile a new one.
 WidthBuckets::Building& WidthBuckets::bucket(const std::shared_ptr<const Session>& base,
                                              int width) {
   const std::lock_guard lock(mutex_);
@@ -144,7 +144,7 @@ std::string WidthBuckets::ready_widths() const {
 }
 
 void WidthBuckets::stop() {
-  std::vector<std::unique_ptr<Building>> stopped;  // destroyed without the lock
+  std::vector<std::unique_ptr<Building>> stopped;  // destroyed after the lock is released
   const std::lock_guard lock(mutex_);
   for (auto at = buckets_.begin(); at != buckets_.end();) {
     Building& building = *at->second;
@@ -158,7 +158,7 @@ void WidthBuckets::stop() {
 
 void WidthBuckets::clear() {
   stop();
-  std::map<int, std::unique_ptr<Building>> dropped;  // destroyed without the lock
+  std::map<int, std::unique_ptr<Building>> dropped;  // destroyed after the lock is released
   const std::lock_guard lock(mutex_);
   dropped.swap(buckets_);
 }

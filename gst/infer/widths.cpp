@@ -1,4 +1,4 @@
-// Choosing a width for a line of text.
+// Chooses a width for a line of text.
 #include "gst/infer/widths.h"
 
 #include <algorithm>
@@ -7,10 +7,11 @@ namespace clinfer {
 namespace {
 
 constexpr int kStep = 32;  // networks halve the width up to five times
-// The widths in halves of the usual one. Wider steps leave so much padding that recognisers lose
-// spaces.
+// The widths, in halves of the usual one. Wider steps would leave so much padding that recognisers
+// lose spaces.
 constexpr int kHalves[] = {1, 2, 3, 4, 6, 8, 12, 16};
-constexpr double kSqueeze = 1.1;  // so much a line may be squeezed: it costs less than padding
+// Factor by which a line may be squeezed, which costs less than padding.
+constexpr double kSqueeze = 1.1;
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// Metadata and pads of an element's class.
+// Sets metadata and pads of an element's class.
 #include "gst/base/element_class.h"
 
 namespace clinfer {

@@ -1,5 +1,5 @@
-// GObject classes of elements whose properties are a table (properties.h): the instance, the vfuncs
-// for properties, and what describes the class.
+// Makes GObject classes of elements whose properties are a table (properties.h): the instance, the
+// vfuncs for properties, and the description of the class.
 //
 //   using GstCltrack = clinfer::Instance<GstBaseTransform, TrackState>;
 //   using GstCltrackClass = GstBaseTransformClass;
@@ -25,49 +25,49 @@ inline constexpr const char* kAnyVideo = "video/x-raw(ANY)";
 
 struct ElementDescription {
   const char* long_name;
-  const char* category;  // as GStreamer's other elements state it: "Filter/Analyzer/Video"
+  const char* category;  // as in GStreamer's other elements: "Filter/Analyzer/Video"
   const char* text;
-  const char* page;  // URI of its documentation: CLINFER_DOCS "tracking.md"
-  const char* sink_caps = kAnyVideo;  // null: there is no such pad
+  const char* page;  // URI of the documentation: CLINFER_DOCS "tracking.md"
+  const char* sink_caps = kAnyVideo;  // null: the element has no such pad
   const char* src_caps = kAnyVideo;
 };
 
-// Sets the metadata, which must live as long as the process, and the templates of the pads `sink` and
-// `src`, as far as there are any.
+// Sets the metadata, which must live as long as the process, and the templates of the pads `sink`
+// and `src`, if the element has them.
 void describe_element(GstElementClass* element, const ElementDescription& description);
 
-// A pad made from the template of that name. The caller adds it to the element.
+// Returns a pad made from the template of that name. The caller adds it to the element.
 GstPad* new_pad(GstElement* element, const char* name);
 
-// Has the id 1000, apart from the table's.
+// The id of the property `stats`, outside of the table's ids.
 inline constexpr guint kStatsId = 1000;
 void install_stats(GObjectClass* object, const char* blurb);
 
-// Statistics of the frames so far: written by the streaming thread, read by the application.
+// Statistics of the frames so far. The streaming thread writes them, the application reads them.
 class FrameStats {
  public:
   void set(GstElement* element, Handle<GstStructure> stats) {
     const ObjectLock lock(element);
     std::swap(stats_, stats);
   }
-  // A copy; null before the first frame.
+  // Returns a copy; null before the first frame.
   GstStructure* copy(GstElement* element) const {
     const ObjectLock lock(element);
     return stats_ != nullptr ? gst_structure_copy(stats_.get()) : nullptr;
   }
 
  private:
-  Handle<GstStructure> stats_;  // under the object lock
+  Handle<GstStructure> stats_;  // guarded by the object lock
 };
 
 template <typename ParentType, typename StateType>
 struct Instance {
   using State = StateType;
   ParentType parent;
-  State* state;  // null: there was no memory for it
+  State* state;  // null if there was no memory for it
 };
 
-// State has, under the object lock:
+// State has these members, guarded by the object lock:
 //   settings  the members that Rows, the table of properties, names
 //   lost      LostProperties
 //   in_force  if properties are fixed from start to stop: std::optional of the settings from start to
@@ -79,7 +79,7 @@ class ElementClass {
  public:
   using State = typename InstanceType::State;
 
-  // `stats`: the blurb of that property.
+  // `stats`: the description of that property.
   static void set_up(gpointer klass, const ElementDescription& description,
                      const char* stats = nullptr) {
     parent_class_ = static_cast<GObjectClass*>(g_type_class_peek_parent(klass));
@@ -94,11 +94,12 @@ class ElementClass {
 
   static void make_state(InstanceType* self) { self->state = clinfer::make_state<State>(); }
 
-  // Null where there was no memory for it.
+  // Returns null if there was no memory for the state.
   static State* find_state(gpointer object) { return static_cast<InstanceType*>(object)->state; }
   static State& state(gpointer object) { return state_of(find_state(object)); }
 
-  // A copy made under the object lock. Throws Error{out_of_memory} if a property could not be set.
+  // Returns a copy made under the object lock. Throws Error{out_of_memory} if a property could not
+  // be set.
   static auto settings(gpointer object) {
     const State& own = state(object);
     const ObjectLock lock(object);

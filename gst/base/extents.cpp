@@ -1,4 +1,4 @@
-// Lengths and lists from text.
+// Parses lengths and lists.
 #include "gst/base/extents.h"
 
 #include <glib.h>

@@ -1,4 +1,4 @@
-// Lengths and lists as users write them in properties.
+// Parses lengths and lists as users write them in properties.
 #pragma once
 
 #include <optional>
@@ -14,13 +14,14 @@ struct Extent {
   double pixels(int of) const { return is_share ? value * of : value; }
 };
 
-// Whole numbers are pixels, numbers with a point are shares from 0 to 1. Nothing: it is neither.
+// Parses a length: whole numbers are pixels, numbers with a point are shares from 0 to 1. Returns
+// nothing for other texts.
 std::optional<Extent> extent_in(const std::string& text);
 
-// A finite number, written with a point in every locale.
+// Parses a finite number, written with a point in every locale.
 std::optional<double> number_in(const std::string& text);
 
-// The parts between separators, without the blanks around them; one part at least.
+// Returns the parts between separators, without blanks around them; at least one part.
 std::vector<std::string> split(const std::string& text, char separator);
 
 }  // namespace clinfer

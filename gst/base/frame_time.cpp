@@ -1,4 +1,4 @@
-// Decides which stamps are believed.
+// Decides which time stamps to trust.
 #include "gst/base/frame_time.h"
 
 #include <algorithm>
@@ -10,10 +10,10 @@ namespace clinfer {
 namespace {
 
 constexpr double kUnknownInterval = 1.0 / 25;
-// Frames that are further apart than this, and than so many usual intervals, are far apart.
+// Frames are far apart if the time between them exceeds kLeastJump and kJump usual intervals.
 constexpr double kLeastJump = 1;  // seconds
 constexpr double kJump = 5;
-constexpr double kMemory = 0.875;  // of the usual interval
+constexpr double kMemory = 0.875;  // weight of the usual interval so far
 
 double seconds_between(uint64_t from, uint64_t to) {
   return to >= from ? static_cast<double>(to - from) * 1e-9
@@ -30,7 +30,7 @@ FrameTime::Step FrameTime::bridge(double seconds) {
 FrameTime::Step FrameTime::accept(uint64_t stamp, double seconds, bool is_hole) {
   last_ = stamp;
   doubtful_.reset();
-  bridged_ = std::max(-seconds, 0.0);  // counted too much so far
+  bridged_ = std::max(-seconds, 0.0);  // the time that was counted too much so far
   confirmed_ = true;
   return {std::max(seconds, 0.0), is_hole, ""};
 }
@@ -52,7 +52,7 @@ FrameTime::Step FrameTime::advance(std::optional<uint64_t> stamp, double interva
   if (doubtful_ && *stamp >= *doubtful_) {
     const double since_doubtful = seconds_between(*doubtful_, *stamp);
     const bool slow = since_doubtful > far;
-    // The jump was real, unless the very first stamp is the wrong one.
+    // The jump was real, unless the very first stamp was the wrong one.
     const bool ahead = *doubtful_ > *last_ && (confirmed_ || slow);
     if (slow && ahead) usual_ = since_doubtful;  // its frames are that far apart
     if (ahead) return accept(*stamp, since_last - bridged_, !slow);

@@ -17,17 +17,18 @@
 
 namespace clinfer {
 
-// An exception as the application is told of it.
+// An exception as it is reported to the application.
 struct Failure {
   ErrorCode code;
   const char* what;
-  SourcePlace place;  // of an Error: where it was thrown; of others: the caller of guard()
+  // For an Error, the place of the throw; for other exceptions, the caller of guard().
+  SourcePlace place;
 };
 
-// Posts the failure as an error of `element`; its code decides domain and code.
+// Posts the failure as an error of `element`. The code determines the error's domain and code.
 void post_error(GstElement* element, const Failure& failure);
 
-// Calls tell(), once more where telling itself ran out of memory. The caller fails in any case.
+// Calls tell(), and once more if telling itself ran out of memory. The caller fails in any case.
 template <typename Tell>
 void report(Tell& tell, Failure failure) noexcept {
   for (int attempt = 0; attempt < 2; ++attempt) try {
@@ -53,7 +54,7 @@ Result guard(Tell&& tell, Result failed, Body&& body,
     try {
       text = explain(error);
     } catch (const std::exception&) {
-      // Nor is there memory for the text.
+      // There is no memory for the text either.
     }
     report(tell,
            {ErrorCode::device_failed, text.empty() ? "not enough memory" : text.c_str(), place});

@@ -1,5 +1,5 @@
-// Parts of every element's GObject shell for when memory is short: a lock that an exception releases,
-// and a state that may be missing.
+// Parts of every element's GObject shell for when memory is short: a lock that is released if an
+// exception is thrown, and a state that may be missing.
 #pragma once
 
 #include <gst/gst.h>
@@ -11,9 +11,9 @@
 
 namespace clinfer {
 
-// Holds the GstObject lock for a scope. Copies of settings are made under it, which takes memory:
-// without a destructor an exception would leave the object locked, and the error message, which needs
-// the object's name, would wait for it for ever.
+// Holds the GstObject lock for a scope. Settings are copied under the lock, which may run out of
+// memory. Without this destructor the exception would leave the object locked, and the error
+// message, which needs the object's name, would wait for the lock for ever.
 class ObjectLock {
  public:
   explicit ObjectLock(gpointer object) : object_(GST_OBJECT_CAST(object)) {
@@ -27,8 +27,8 @@ class ObjectLock {
   GstObject* const object_;
 };
 
-// The C++ part of an instance, for instance_init, which has no way to fail: null where there is not
-// enough memory. Each function of the class then fails by state_of().
+// Makes the C++ part of an instance. Returns null if there is not enough memory, because
+// instance_init has no way to fail; each function of the class then fails in state_of().
 template <typename State, typename... Arguments>
 State* make_state(Arguments&&... arguments) noexcept {
   try {
@@ -38,7 +38,7 @@ State* make_state(Arguments&&... arguments) noexcept {
   }
 }
 
-// Throws Error{out_of_memory} where make_state() gave null.
+// Throws Error{out_of_memory} if make_state() returned null.
 template <typename State>
 State& state_of(State* state) {
   if (state == nullptr)

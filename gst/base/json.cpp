@@ -1,4 +1,4 @@
-// Writing JSON.
+// Writes JSON.
 #include "gst/base/json.h"
 
 #include <charconv>
@@ -66,7 +66,7 @@ JsonWriter& JsonWriter::value(uint64_t number) {
 
 namespace {
 
-// Writes a number as short as it reads back exactly.
+// Writes a number with the fewest digits that are read back exactly.
 template <typename Number>
 void append_number(std::string& text, Number number) {
   if (!std::isfinite(number)) {

@@ -1,5 +1,5 @@
-// Writing JSON: objects and arrays in the order of the calls, numbers as short as they read back
-// exactly.
+// Writes JSON: objects and arrays in the order of the calls, and numbers with the fewest digits
+// that are read back exactly.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ class JsonWriter {
   JsonWriter& value(int64_t number);
   JsonWriter& value(uint64_t number);
   JsonWriter& value(int number) { return value(static_cast<int64_t>(number)); }
-  JsonWriter& value(float number);         // null when not finite
-  JsonWriter& value(double number);        // null when not finite
-  JsonWriter& raw(std::string_view json);  // a value that is JSON already, in one line
+  JsonWriter& value(float number);         // writes null if not finite
+  JsonWriter& value(double number);        // writes null if not finite
+  JsonWriter& raw(std::string_view json);  // writes a value that is JSON already, in one line
   const std::string& text() const { return text_; }
 
  private:

@@ -1,4 +1,4 @@
-// The table of debug categories, and the engine's log as GStreamer's.
+// Registers debug categories, and passes the engine's log on to GStreamer.
 #include "gst/base/log.h"
 
 #include <array>
@@ -43,7 +43,7 @@ constexpr Category kElements[] = {
     {&clzones_debug, "clzones", "counting at lines and in zones"},
 };
 
-// The names of the engine's areas, in the order of LogArea.
+// Names and descriptions of the engine's areas, in the order of LogArea.
 constexpr std::array<std::array<const char*, 2>, kLogAreas> kEngine = {{
     {"clinfer-model", "engine: reading model files"},
     {"clinfer-heads", "engine: how outputs are read"},
@@ -92,7 +92,7 @@ class GstLog final : public LogReceiver {
 void init_log() {
   for (const Category& known : kElements)
     GST_DEBUG_CATEGORY_INIT(*known.category, known.name, 0, known.description);
-  // Threads of the engine may log until the process has ended.
+  // Never destroyed, because threads of the engine may log until the process has ended.
   static GstLog* const log = new GstLog();
   receive_log(log);
 }

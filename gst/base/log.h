@@ -18,7 +18,8 @@ GST_DEBUG_CATEGORY_EXTERN(clzones_debug);
 
 namespace clinfer {
 
-// Registers the categories, and receives the engine's log from then on. Any number of calls.
+// Registers the categories, and receives the engine's log from then on. May be called several
+// times.
 void init_log();
 
 }  // namespace clinfer

@@ -1,4 +1,4 @@
-// Enumerations of properties, and what their changes need while a pipeline runs.
+// Registers enumerations, and warns of changes that have to wait while a pipeline runs.
 #include "gst/base/properties.h"
 
 #include <algorithm>
@@ -7,7 +7,7 @@ namespace clinfer {
 
 GType enum_type(const char* type_name, std::span<const GEnumValue> values) {
   if (const GType known = g_type_from_name(type_name); known != 0) return known;
-  // GLib keeps the array as long as the type, which is for ever.
+  // Never freed, because GLib keeps the array as long as the type.
   GEnumValue* kept = g_new0(GEnumValue, values.size() + 1);
   std::copy(values.begin(), values.end(), kept);
   const GType type = g_enum_register_static(type_name, kept);

@@ -32,16 +32,17 @@
 
 namespace clinfer {
 
-// When a change takes effect. Values of kReady count from the next READY to PAUSED on.
+// Flags that tell when a change takes effect. Values of kReady take effect at the next change from
+// READY to PAUSED.
 inline constexpr auto kReady =
     static_cast<GParamFlags>(G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY);
 inline constexpr auto kPlaying = static_cast<GParamFlags>(
     G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_PLAYING);
-// Flags as kPlaying, for numbers and switches that a GstControlBinding may drive.
+// Flags for numbers and switches that a GstControlBinding may drive; otherwise as kPlaying.
 inline constexpr auto kControllable = static_cast<GParamFlags>(kPlaying | GST_PARAM_CONTROLLABLE);
 
-// A property that is a member; the type carries which one. Its Property is one of that struct, or
-// of any that derives from it.
+// A property that is a member; the type tells which. Its Property may be of the member's struct or
+// of a derived one.
 template <auto Member>
 struct MemberRow;
 template <typename V, typename T, T V::*Member>
@@ -58,9 +59,10 @@ struct Property {
   Property(const MemberRow<Member>& row);
 
   GParamSpec* spec = nullptr;
-  void (*set)(Values&, const GValue*) = nullptr;  // null: read-only
-  void (*get)(const Values&, GValue*) = nullptr;  // null: the element knows the value, not Values
-  bool (*equal)(const Values&, const Values&) = nullptr;  // null with `set`
+  void (*set)(Values&, const GValue*) = nullptr;  // null: the property is read-only
+  // Null: the element knows the value, and Values does not.
+  void (*get)(const Values&, GValue*) = nullptr;
+  bool (*equal)(const Values&, const Values&) = nullptr;  // null if `set` is null
 };
 
 // ---- between a GValue and a member --------------------------------------------------------------
@@ -89,7 +91,7 @@ void read_value(const GValue* value, std::optional<Enum>& to) {
   to = static_cast<Enum>(g_value_get_enum(value));
 }
 
-// The enumeration of a member that may be unset, which reads as the value 0.
+// The enumeration of a member. An optional that is unset reads as the value 0.
 template <typename T>
 struct EnumOf {
   using Type = T;
@@ -99,7 +101,7 @@ struct EnumOf<std::optional<T>> {
   using Type = T;
 };
 
-// Texts that are not set read as NULL.
+// Writes a value; an empty text reads as NULL.
 template <typename T>
 void write_value(const T& from, GValue* value) {
   if constexpr (std::is_same_v<T, std::string>)
@@ -152,7 +154,7 @@ MemberRow<Member> text(const char* name, const char* nick, const char* blurb,
       name, nick, blurb, otherwise && !otherwise->empty() ? otherwise->c_str() : nullptr, flags));
 }
 
-// An unsigned, int or double member.
+// Makes a row for an unsigned, int or double member.
 template <auto Member>
 MemberRow<Member> number(const char* name, const char* nick, const char* blurb,
                          typename MemberRow<Member>::Type least,
@@ -173,8 +175,8 @@ MemberRow<Member> flag(const char* name, const char* nick, const char* blurb,
   return row<Member>(g_param_spec_boolean(name, nick, blurb, default_of<Member>(), flags));
 }
 
-// The GType of an enumeration, registered at the first call. `values` ends without a terminator;
-// their texts must live as long as the process.
+// Returns the GType of an enumeration, registered at the first call. `values` has no terminator;
+// its texts must live as long as the process.
 GType enum_type(const char* type_name, std::span<const GEnumValue> values);
 
 template <typename Enum>
@@ -184,7 +186,8 @@ struct EnumChoice {
   const char* nick;
 };
 
-// A member of an enumeration type. Several properties may share a type name and its values.
+// Makes a row for a member of an enumeration type. Several properties may share a type name and its
+// values.
 template <auto Member>
 MemberRow<Member> choice(
     const char* name, const char* nick, const char* blurb, const char* type_name,
@@ -203,8 +206,8 @@ MemberRow<Member> choice(
 
 // ---- into the class -----------------------------------------------------------------------------
 
-// Registers an element whose table `rows` is made before, because class_init has no way to fail where
-// there is no memory for it. False: it is not registered.
+// Registers an element. Makes its table `rows` first, because class_init has no way to fail if
+// there is no memory for it. Returns false if the element is not registered.
 template <typename Row>
 gboolean register_element(GstPlugin* plugin, const char* name, GType type,
                           const std::vector<Row>& (*rows)()) noexcept {
@@ -228,18 +231,18 @@ const Row& property_of(const std::vector<Row>& rows, guint id) {
   return rows.at(id - 1);
 }
 
-// Properties that could not be set for want of memory: GObject has no way to say so to whoever sets
-// one, and the element must not run as if nobody had. The owner locks.
+// Remembers properties that could not be set for lack of memory. GObject cannot report that to
+// whoever sets one, and the element must not run as if it had not been set. The owner locks.
 class LostProperties {
  public:
-  // Sets property `id`. It counts as lost if that throws, until it is set after all.
+  // Sets property `id`. If that throws, the property counts as lost until it is set successfully.
   template <typename Values>
   void set(guint id, const Property<Values>& property, Values& values, const GValue* value) {
     lost_.set(id);
     property.set(values, value);
     lost_.reset(id);
   }
-  // As above, in a copy that takes the place of `values`.
+  // Sets the property in a copy, which replaces `values`.
   template <typename Values>
   void set(guint id, const Property<Values>& property, std::shared_ptr<const Values>& values,
            const GValue* value) {
@@ -249,7 +252,7 @@ class LostProperties {
     values = std::move(changed);
     lost_.reset(id);
   }
-  // Throws Error{out_of_memory} that names a lost one.
+  // Throws Error{out_of_memory}, which names a lost property, if there is one.
   template <typename Row>
   void check(const std::vector<Row>& rows) const {
     if (lost_.none()) return;
@@ -265,15 +268,16 @@ class LostProperties {
 
 // ---- changes while the pipeline runs ------------------------------------------------------------
 
-// Lets the bindings of controllable properties set their values for this buffer.
+// Makes the bindings of controllable properties set their values for this buffer.
 void sync_controllers(GstElement* element, const GstSegment& segment, GstBuffer* buffer);
 
-// Posts a warning that a property keeps the value `in_force` for now; `until` says how long.
+// Posts a warning that a property keeps the value `in_force` for now; `until` tells for how long.
 void warn_of_fixed_property(GstElement* element, const GParamSpec* spec, const GValue* in_force,
                             const char* until);
 
-// Does as above for each property whose value in `wanted` differs from `in_force` and that cannot
-// change while playing. Call it without locks: the application may answer the message at once.
+// Warns in this way for each property whose value in `wanted` differs from `in_force` and that
+// cannot change while playing. Call it without locks, because the application may answer the
+// message at once.
 template <typename Values>
 void warn_unless_in_force(GstElement* element, const Property<Values>& property,
                           const Values& wanted, const Values& in_force,

@@ -1,4 +1,4 @@
-// Parts of the elements for metadata.
+// Implements what the elements for metadata have in common.
 #include "gst/base/transforms.h"
 
 namespace clinfer {
@@ -18,7 +18,7 @@ GstFlowReturn prepare_output_buffer(GstBaseTransform*, GstBuffer* in, GstBuffer*
   *out = in;
   if (gst_buffer_is_writable(in)) return GST_FLOW_OK;
   *out = gst_buffer_copy(in);
-  // The memory must not go back to its pool meanwhile.
+  // Keeps the memory from going back to its pool meanwhile.
   if (gst_buffer_get_parent_buffer_meta(*out) == nullptr)
     gst_buffer_add_parent_buffer_meta(*out, in);
   return GST_FLOW_OK;
@@ -28,7 +28,7 @@ GstFlowReturn prepare_output_buffer(GstBaseTransform*, GstBuffer* in, GstBuffer*
 
 bool read_size(const GstCaps* caps, GstVideoInfo& info) {
   if (gst_video_info_from_caps(&info, caps)) return true;
-  // Formats that only a memory feature knows (DMA_DRM) still say their size.
+  // Takes the size from the caps for formats that only a memory feature defines (DMA_DRM).
   gint width = 0, height = 0;
   const GstStructure* structure = gst_caps_get_structure(caps, 0);
   gst_video_info_init(&info);

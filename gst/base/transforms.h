@@ -1,4 +1,4 @@
-// Shared by elements that read or add metadata and leave pictures as they are.
+// Shared by elements that read or add metadata and do not change pictures.
 #pragma once
 
 #include <gst/base/gstbasetransform.h>
@@ -8,19 +8,19 @@
 
 namespace clinfer {
 
-// Reads the size of the pictures, and the format where GStreamer's video library knows it.
+// Reads the size of the pictures, and the format if GStreamer's video library knows it.
 bool read_size(const GstCaps* caps, GstVideoInfo& info);
 
-// Prepares a transform in place: downstream's allocation requirements are passed upstream as they
-// are, and no pool is made.
+// Prepares a transform in place that passes downstream's allocation requirements upstream unchanged
+// and makes no pool.
 void make_no_buffers(GstBaseTransformClass* transform);
 
 // Does what make_no_buffers() does, for transforms that write metadata only: a shared buffer is
 // copied without its memory.
 void write_metadata_only(GstBaseTransformClass* transform);
 
-// The time since the frame before, by the frame's running time. A stamp that is not believed is told
-// with a warning, once.
+// Returns the time since the frame before, by running time. Warns once of a stamp that is not
+// trusted.
 FrameTime::Step advance_time(FrameTime& time, GstBaseTransform* transform, GstBuffer* buffer,
                              const GstVideoInfo& info);
 

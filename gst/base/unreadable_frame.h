@@ -1,5 +1,5 @@
-// Frames whose memory or metadata do not fit their format. Cameras, networks and applications now and
-// then send one: it is lost alone, and the stream goes on.
+// Errors for frames whose memory or metadata do not fit their format. Cameras, networks and
+// applications send one now and then; only that frame is lost, and the stream goes on.
 #pragma once
 
 #include <gst/gst.h>
@@ -11,25 +11,25 @@
 
 namespace clinfer {
 
-// One buffer is at fault, not the stream.
+// Thrown if one buffer is at fault, not the stream.
 class UnreadableFrame : public Error {
  public:
   explicit UnreadableFrame(const std::string& what, SourcePlace place = SourcePlace::here())
       : Error(ErrorCode::bad_argument, what, place) {}
 };
 
-// The host cannot map the memory that a frame lies in, as the secure memory of protected video.
+// Thrown if the host cannot map a frame's memory, as the secure memory of protected video.
 class UnmappableFrame : public UnreadableFrame {
  public:
   using UnreadableFrame::UnreadableFrame;
 };
 
-// Counts the frames that an element could not read. Safe to use from any thread.
+// Counts the frames that an element could not read. Thread-safe.
 class UnreadableFrames {
  public:
-  // The element passes this frame over. Warnings come at the 1st, 2nd, 4th, 8th ... such frame, so
-  // that a bad source does not flood the bus. Throws Error when the stream, not a frame, is at fault: no
-  // frame could be read for long, or the first ones lie in memory that cannot be mapped.
+  // Notes that the element skips this frame. Warns at the 1st, 2nd, 4th, 8th ... such frame, so
+  // that a bad source does not flood the bus. Throws Error if the stream, not a frame, is at fault:
+  // no frame could be read for long, or the first ones are in memory that cannot be mapped.
   void lose(GstElement* element, const UnreadableFrame& frame) {
     if (!any_readable_ && dynamic_cast<const UnmappableFrame*>(&frame) != nullptr)
       throw Error{ErrorCode::bad_argument, frame.what(), frame.place()};

@@ -1,4 +1,4 @@
-// A buffer of video mapped for a scope.
+// Maps a video buffer for a scope.
 #pragma once
 
 #include <gst/video/video.h>
@@ -9,8 +9,8 @@
 
 namespace clinfer {
 
-// After a buffer could not be mapped: throws UnmappableFrame where its memory is the cause, else
-// UnreadableFrame with `failure` as its text.
+// Reports that a buffer could not be mapped: throws UnmappableFrame if its memory is the cause,
+// else UnreadableFrame with the text `failure`.
 [[noreturn]] inline void throw_not_mapped(GstBuffer* buffer, const std::string& failure) {
   for (guint i = 0; i < gst_buffer_n_memory(buffer); ++i) {
     GstMemory* memory = gst_buffer_peek_memory(buffer, i);
@@ -29,7 +29,7 @@ namespace clinfer {
 
 class VideoMapping {
  public:
-  // Throws as throw_not_mapped().
+  // Throws as throw_not_mapped() does.
   VideoMapping(GstBuffer* buffer, const GstVideoInfo& info, GstMapFlags flags,
                const char* failure) {
     if (!gst_video_frame_map(&frame_, &info, buffer, flags)) throw_not_mapped(buffer, failure);

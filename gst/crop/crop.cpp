@@ -1,4 +1,4 @@
-// clcrop: one buffer in, one out for each of its regions, or a gap.
+// Implements clcrop: for each buffer, sends one for each of its regions, or a gap.
 #include "gst/crop/crop.h"
 
 #include <gst/video/video.h>
@@ -35,11 +35,11 @@ struct CropState {
     gst_video_info_init(&info);
     gst_video_info_init(&sent);
   }
-  // The object lock guards these:
+  // Members that the object lock guards:
   CropSettings settings;
   clinfer::LostProperties lost;
   GstVideoInfo info;
-  GstVideoInfo sent;  // what the caps downstream say
+  GstVideoInfo sent;  // the caps that downstream has
   clinfer::UnreadableFrames unreadable;
 };
 
@@ -81,7 +81,8 @@ const std::vector<Property<CropSettings>>& properties() {
 
 using Class = clinfer::ElementClass<GstClcrop, properties>;
 
-// Tells downstream of another size. Its frames come when there are regions: the rate is not known.
+// Sends caps of another size downstream. They state no frame rate, because frames come when there
+// are regions.
 bool send_caps(GstClcrop* self, GstVideoInfo info) {
   CropState& state = Class::state(self);
   GST_VIDEO_INFO_FPS_N(&info) = 0;
@@ -94,7 +95,8 @@ bool send_caps(GstClcrop* self, GstVideoInfo info) {
   return true;
 }
 
-// The caps have the size of the first buffer where it is known, else that of the frame until then.
+// Sends caps with the size of the first region if it is known, and until then with that of the
+// frame.
 bool set_caps(GstClcrop* self, GstCaps* caps) {
   CropState& state = Class::state(self);
   if (!clinfer::read_caps(caps, state.info)) return false;
@@ -117,7 +119,7 @@ gboolean sink_event(GstPad* pad, GstObject* parent, GstEvent* event) {
   });
 }
 
-// Any size goes in, whatever size comes out: sizes of one pad say nothing about the other.
+// Answers queries of caps: the sizes of the two pads do not depend on each other.
 gboolean answer_query(GstPad* pad, GstObject* parent, GstQuery* query) {
   if (GST_QUERY_TYPE(query) == GST_QUERY_ALLOCATION) return FALSE;  // buffers are not passed on
   if (GST_QUERY_TYPE(query) != GST_QUERY_CAPS) return gst_pad_query_default(pad, parent, query);
@@ -140,7 +142,7 @@ gboolean answer_query(GstPad* pad, GstObject* parent, GstQuery* query) {
   return TRUE;
 }
 
-// Adds the meta with the region's place in its frame, label and confidence.
+// Adds a meta with the region's place in its frame, its label and confidence.
 void describe(GstBuffer* buffer, const clinfer::RegionView& region, const Rect& rect,
               const Rect& visible) {
   GstStructure* s = gst_custom_meta_get_structure(gst_buffer_add_custom_meta(buffer, kCropMeta));
@@ -152,7 +154,7 @@ void describe(GstBuffer* buffer, const clinfer::RegionView& region, const Rect& 
   if (region.track_id) gst_structure_set(s, "id", G_TYPE_UINT64, *region.track_id, nullptr);
 }
 
-// Downstream goes on in time though no region comes.
+// Sends a gap, so that downstream's time advances without a region.
 void push_gap(GstClcrop* self, GstBuffer* buffer) {
   if (GST_BUFFER_PTS_IS_VALID(buffer))
     gst_pad_push_event(self->src,

@@ -11,7 +11,7 @@
 namespace clinfer {
 namespace {
 
-// Pixels that share a sample, in either direction.
+// Returns how many pixels share a sample, in each direction.
 std::pair<int, int> step_of(const GstVideoInfo& info) {
   int x = 1, y = 1;
   for (guint c = 0; c < GST_VIDEO_INFO_N_COMPONENTS(&info); ++c) {
@@ -21,13 +21,13 @@ std::pair<int, int> step_of(const GstVideoInfo& info) {
   return {x, y};
 }
 
-// A plane's part that covers a rectangle on whole samples.
+// The part of a plane that covers a rectangle, in whole samples.
 struct PlanePart {
-  size_t offset = 0, bytes = 0;  // in a row
+  size_t offset = 0, bytes = 0;  // bytes in a row
   int first_row = 0, rows = 0;
 };
 
-// Components that share a plane may have fewer samples than others of it (YUY2).
+// Finds the part. Components that share a plane may have fewer samples than others there (YUY2).
 PlanePart part_of(const GstVideoFormatInfo* format, guint plane, const Rect& rect) {
   PlanePart part;
   for (guint c = 0; c < GST_VIDEO_FORMAT_INFO_N_COMPONENTS(format); ++c) {
@@ -59,7 +59,7 @@ Rect whole_samples(const Rect& rect, const Rect& visible, const GstVideoInfo& in
   const auto axis = [](int start, int size, int first, int end, int step) {
     const int from = std::clamp(start, first, end - 1),
               to = std::clamp(start + size, from + 1, end);
-    // Samples are counted from the corner of the frame.
+    // Counts samples from the corner of the frame.
     int low = from / step * step, high = (to + step - 1) / step * step;
     if (low < first) low += step;
     if (high > end) high = end;

@@ -1,4 +1,5 @@
-// clinferfilter: frames in, the network's pictures out (RGB), of the size that the network makes.
+// Implements clinferfilter: takes frames and sends the network's pictures (RGB), in the size that
+// the network makes.
 #include "gst/filter/filter.h"
 
 #include <gst/base/gstbasetransform.h>
@@ -27,17 +28,18 @@ struct FilterState {
     gst_video_info_init(&in);
     gst_video_info_init(&out);
   }
-  // The object lock guards these:
+  // Members that the object lock guards:
   clinfer::FilterSettings settings;
-  std::optional<clinfer::FilterSettings> in_force;  // from start to stop
+  std::optional<clinfer::FilterSettings> in_force;  // set from start to stop
   clinfer::LostProperties lost;
-  std::shared_ptr<const clinfer::Model> read;  // last, since negotiation asks many times
-  // Only the streaming thread uses these:
+  // The model that was read last, because negotiation asks many times.
+  std::shared_ptr<const clinfer::Model> read;
+  // Members that only the streaming thread uses:
   std::unique_ptr<clinfer::PictureModel> model;
   GstVideoInfo in, out;
   clinfer::UnreadableFrames unreadable;
-  // True from the start of a change to READY, which waits for the streaming thread: compiling and inference read it
-  // and give up.
+  // True from the start of a change to READY, which waits for the streaming thread, so that
+  // compiling and inference give up.
   std::atomic<bool> stopping{false};
 };
 
@@ -109,13 +111,13 @@ const std::vector<Property<FilterSettings>>& properties() {
 
 using Class = clinfer::ElementClass<GstClinferFilter, properties>;
 
-// The settings that the element started with; nothing before it starts.
+// Returns the settings with which the element was started, or nothing before that.
 std::optional<FilterSettings> settings_in_force(GstBaseTransform* transform) {
   const clinfer::ObjectLock lock(transform);
   return Class::state(transform).in_force;
 }
 
-// The settings in force, else those that were set.
+// Returns the settings in force, or else those that were set.
 FilterSettings settings_of(GstBaseTransform* transform) {
   const std::optional<FilterSettings> in_force = settings_in_force(transform);
   return in_force ? *in_force : Class::settings(transform);
@@ -126,7 +128,7 @@ void remember(GstBaseTransform* transform, const PictureModel& model) {
   Class::state(transform).read = model.model();
 }
 
-// The size that comes out for frames of this size; nullopt while it is open.
+// Returns the output's size for frames of this size; nullopt while it is open.
 std::optional<PictureSize> output_size(GstBaseTransform* transform, const GstStructure* in) {
   const FilterSettings settings = settings_of(transform);
   if (settings.model.empty()) return {};
@@ -139,13 +141,14 @@ std::optional<PictureSize> output_size(GstBaseTransform* transform, const GstStr
     remember(transform, model);
     return model.output();
   } catch (const clinfer::Error&) {
-    // While a pipeline is put together nobody reads messages, and start() comes to it again.
+    // Ignores errors while a pipeline is built, when nobody reads messages; start() meets them
+    // again.
     if (settings_in_force(transform)) throw;
     return {};
   }
 }
 
-// The fields that both pads' caps share, to build the caps of the other pad.
+// Returns the fields that the caps of both pads share, for building the caps of the other pad.
 GstStructure* other_side(const GstStructure* one) {
   GstStructure* other = gst_structure_new_empty("video/x-raw");
   for (const char* field : {"framerate", "pixel-aspect-ratio", "interlace-mode"})
@@ -188,7 +191,7 @@ void post_progress(GstBaseTransform* transform, GstProgressType type, const std:
       gst_message_new_progress(GST_OBJECT(transform), type, "compile", text.c_str()));
 }
 
-// Each time it is another tier.
+// Reports each change of the tier that computes.
 void tell_who_computes(GstBaseTransform* transform, const PictureModel& model) {
   post_progress(transform, GST_PROGRESS_TYPE_COMPLETE,
                 clinfer::text_of_tier(model.running(), model.name(), model.is_compiled()));
@@ -199,7 +202,7 @@ void tell(GstBaseTransform* transform, PictureModel& model) {
     GST_ELEMENT_WARNING(transform, STREAM, FORMAT, ("%s", notice.c_str()), (nullptr));
 }
 
-// Guards as guard() does, but what ends because the element stops is no error.
+// Guards as guard() does, except that ending because the element stops is no error.
 template <typename Result, typename Body>
 Result guard_unless_stopping(GstBaseTransform* transform, Result failed, Result stopped,
                              Body&& body) {
@@ -221,7 +224,7 @@ gboolean set_caps(GstBaseTransform* transform, GstCaps* in, GstCaps* out) {
     const FilterSettings settings = settings_of(transform);
     auto model = std::make_unique<PictureModel>(
         settings, PictureSize{GST_VIDEO_INFO_WIDTH(&state.in), GST_VIDEO_INFO_HEIGHT(&state.in)});
-    // Another format of frames needs no other model.
+    // Frames of another format do not need another model.
     if (state.model == nullptr || clinfer::follows_frame(settings)) {
       post_progress(transform, GST_PROGRESS_TYPE_START, "Compiling " + model->name());
       try {
@@ -241,7 +244,7 @@ gboolean set_caps(GstBaseTransform* transform, GstCaps* in, GstCaps* out) {
   });
 }
 
-// A stop does not wait for all that a model or a frame takes.
+// Stops without waiting until a model is compiled or a frame is computed.
 GstStateChangeReturn change_state(GstElement* element, GstStateChange change) {
   FilterState* const state = Class::find_state(element);
   if (state != nullptr) state->stopping = change == GST_STATE_CHANGE_PAUSED_TO_READY;
@@ -254,7 +257,7 @@ gboolean start(GstBaseTransform* transform) {
     if (settings.model.empty())
       throw clinfer::Error{clinfer::ErrorCode::bad_argument,
                            "no model: set model=FILE (.onnx or .xml)"};
-    // Faults are reported before data flow, but for those that depend on the frame's size.
+    // Reports errors before data flow, except those that depend on the frame's size.
     if (clinfer::follows_frame(settings)) {
       clinfer::ModelOptions options = settings;
       clinfer::settle_config_file(settings.config, options);
@@ -278,7 +281,7 @@ gboolean stop(GstBaseTransform* transform) {
   return TRUE;
 }
 
-// The size follows from the caps, not from the other side's buffers: their planes may be padded.
+// Computes the size from the caps, because the planes of the other side's buffers may be padded.
 gboolean transform_size(GstBaseTransform*, GstPadDirection, GstCaps*, gsize, GstCaps* other,
                         gsize* size) {
   GstVideoInfo info;

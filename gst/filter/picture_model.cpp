@@ -1,4 +1,4 @@
-// Turns a frame into the network's picture.
+// Computes the network's picture from a frame.
 #include "gst/filter/picture_model.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ PictureModel::PictureModel(const FilterSettings& settings, PictureSize frame)
   find_output();
 }
 
-// The largest output of rank 4 with one or three channels.
+// Finds the largest output of rank 4 with one or three channels.
 void PictureModel::find_output() {
   const std::vector<Port>& outputs = network_.model->outputs();
   std::string list;
@@ -97,7 +97,7 @@ std::pair<float, float> PictureModel::scaling(const float* values, size_t count)
         low = std::min(low, values[i]);
         high = std::max(high, values[i]);
       }
-    // The first picture that is not black decides for all.
+    // Determines the range by the first picture that is not black.
     if (high <= 0.02f && low >= -0.02f) return {1, 0};
     range_ = high > 2      ? OutputRange::byte
              : low < -0.5f ? OutputRange::signed_unit
@@ -139,7 +139,7 @@ void PictureModel::run(const Frame& frame, uint8_t* rows, int stride, const GoOn
     }
     return;
   }
-  // The frame's picture at this size, with the network's luma in place of its own.
+  // Converts the frame to this size, and replaces its luma by the network's.
   FrameTransform plain;
   plain.resize = network_.transform.resize;
   plain.color = ColorOrder::rgb;

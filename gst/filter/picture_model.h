@@ -1,4 +1,4 @@
-// A network whose output is a picture: super-resolution, denoising, style. No GStreamer.
+// A network whose output is a picture: super-resolution, denoising, style. Uses no GStreamer.
 #pragma once
 
 #include <functional>
@@ -26,39 +26,39 @@ struct PictureSize {
   int width = 0, height = 0;
 };
 
-// Used by one thread at a time.
+// To be used by one thread at a time.
 class PictureModel {
  public:
-  // Asked every few milliseconds: false ends what is under way by Error{cancelled}.
+  // Called every few milliseconds. Returns false to end the work by Error{cancelled}.
   using GoOn = std::function<bool()>;
 
-  // Reads the model for frames of this size (FilterSettings::reshape may be "frame") and says what
-  // comes out. Throws Error, also where the model's output is no picture.
+  // Reads the model for frames of this size (FilterSettings::reshape may be "frame") and finds its
+  // output. Throws Error, also if no output is a picture.
   PictureModel(const FilterSettings& settings, PictureSize frame);
 
   PictureSize output() const { return output_; }
-  // As long as anyone holds the model, others that read the same file get it without reading.
+  // Returns the model. While it is held, others that read the same file get it without reading.
   std::shared_ptr<const Model> model() const { return network_.model; }
-  // Guesses to report to the user, with how to set each; more may come with the first picture.
+  // Returns guesses to report to the user, with how to set each; the first picture may add some.
   std::vector<std::string> take_notices();
 
-  // Builds the programs on a thread of its own. Returns once run() can compute: at the latest with
-  // the kernels, in milliseconds where the host computes until then (the first tier). Throws Error,
-  // and run() throws what is found after that.
+  // Builds the programs on a thread of its own. Returns once run() can compute: with the kernels at
+  // the latest, or in milliseconds if the host computes until then (the first tier). Throws Error;
+  // run() throws errors that occur later.
   void compile(const GoOn& go_on = {});
-  // Whether another tier computes from now on: true once for each. `running()` says which. A picture
-  // is computed by one tier alone.
+  // Returns true once for each change of the tier; running() tells which one computes now. Each
+  // picture is computed by one tier.
   bool take_newest();
   const CompiledModel& running() const { return *compiled_; }
-  bool is_compiled() const { return build_ == nullptr; }  // there will be no other tier
+  bool is_compiled() const { return build_ == nullptr; }  // no other tier follows
   const std::string& name() const { return network_.name; }
-  // Makes a picture from a frame: `rows` of R, G, B bytes, `stride` bytes apart. Where the network
-  // makes the luma alone, colours are those of the frame.
+  // Computes a picture from a frame: writes `rows` of R, G, B bytes, `stride` bytes apart. If the
+  // network computes only luma, colours are the frame's.
   void run(const Frame& frame, uint8_t* rows, int stride, const GoOn& go_on = {});
 
  private:
   void find_output();
-  // Factor and summand from the output's numbers to 0..255.
+  // Returns factor and summand that map the output's numbers to 0..255.
   std::pair<float, float> scaling(const float* values, size_t count);
 
   FilterSettings settings_;
@@ -71,7 +71,7 @@ class PictureModel {
   std::shared_ptr<CompiledModel> compiled_;
   std::unique_ptr<InferRequest> request_;
   std::vector<std::string> notices_;
-  std::unique_ptr<CompileTask> build_;  // until its last model is taken
+  std::unique_ptr<CompileTask> build_;  // held until its last model is taken
 };
 
 }  // namespace clinfer

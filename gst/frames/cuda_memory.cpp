@@ -1,4 +1,4 @@
-// Frames in memory of CUDA.
+// Handles frames in CUDA memory.
 #include "gst/frames/cuda_memory.h"
 
 #include <gst/cuda/cuda-gst.h>
@@ -17,7 +17,7 @@
 namespace clinfer {
 namespace {
 
-// CUDA's context as the calling thread's.
+// Makes a CUDA context the calling thread's for a scope.
 class CurrentContext {
  public:
   explicit CurrentContext(GstCudaContext* context) {
@@ -31,7 +31,7 @@ class CurrentContext {
 
 bool holds_cuda(GstMemory* memory) { return gst_is_cuda_memory(memory); }
 
-// Waits for the memory's stream alone: the device goes on with other work.
+// Waits for the memory's stream only, so that the device goes on with other work.
 void wait_for_stream(GstMemory* memory) { gst_cuda_memory_sync(GST_CUDA_MEMORY_CAST(memory)); }
 
 int export_memory(GstMemory* memory) {
@@ -48,8 +48,8 @@ GstCudaMemory* only_memory(GstBuffer* buffer) {
   return memory != nullptr && gst_is_cuda_memory(memory) ? GST_CUDA_MEMORY_CAST(memory) : nullptr;
 }
 
-// The context of the element that will use a pool. Not another one: memory and streams of different
-// contexts do not go together, and the element would give up.
+// Returns the context of the element that will use a pool. It must not be another one: memory and
+// streams of different contexts cannot be combined, and the element would give up.
 Handle<GstObject> upstream_context(GstPad* sink) {
   const Handle<GstQuery> query(gst_query_new_context(GST_CUDA_CONTEXT_TYPE));
   GstContext* context = nullptr;
@@ -159,7 +159,7 @@ Handle<GstBuffer> CudaCopier::copy(GstBuffer* buffer, const GstVideoInfo& info) 
   const CUstream handle = stream != nullptr ? gst_cuda_stream_get_handle(stream) : nullptr;
   for (guint plane = 0; plane < GST_VIDEO_INFO_N_PLANES(&info); ++plane)
     copy_plane(plane, info, *from.frame(), *to.frame(), handle);
-  // The source may be written as soon as the buffer is free.
+  // Waits, because the source may be overwritten as soon as its buffer is released.
   if (CuStreamSynchronize(handle) != CUDA_SUCCESS)
     throw Error{ErrorCode::device_failed, "CUDA does not finish a copy on the device"};
   return target;

@@ -1,6 +1,6 @@
-// Frames in memory of CUDA, as NVIDIA's decoders give them. OpenCL imports such memory by descriptor
-// where it was allocated to be exported; other memory is copied into some that was, on the device.
-// Needs GStreamer's CUDA library of 1.24 or newer; without it no caps for such memory are offered.
+// Frames in CUDA memory, as NVIDIA's decoders produce them. OpenCL imports such memory by
+// descriptor if it was allocated for export; other memory is copied to such memory on the device.
+// Needs GStreamer's CUDA library 1.24 or newer; without it no caps for such memory are offered.
 #pragma once
 
 #include <gst/video/video.h>
@@ -23,17 +23,17 @@ inline constexpr const char* kCudaFeature = "memory:CUDAMemory";
 
 const MemoryKind& cuda_kind();
 
-// A pool of memory that can be exported, in the CUDA context of the element upstream of `sink`, for
-// frames of `caps`. Null where there is no such context or memory.
+// Returns a pool of memory that can be exported, in the CUDA context of the element upstream of
+// `sink`, for frames of `caps`. Returns null without such a context or memory.
 Handle<GstBufferPool> new_exportable_pool(GstPad* sink, GstCaps* caps);
 
-// Copies frames of one stream into memory that can be exported. For one thread.
+// Copies frames of one stream to memory that can be exported. Not thread-safe.
 class CudaCopier {
  public:
-  // Returns whether OpenCL may import the buffer's memory as it is.
+  // Returns whether OpenCL can import the buffer's memory directly.
   static bool is_exportable(GstBuffer* buffer);
-  // A copy of the frame, made on the device; it has the crop of `buffer`, no other metas. Throws Error
-  // where that is not possible.
+  // Returns a copy of the frame, made on the device, with the crop of `buffer` and no other metas.
+  // Throws Error if that is not possible.
   Handle<GstBuffer> copy(GstBuffer* buffer, const GstVideoInfo& info);
   void clear();
 
@@ -42,7 +42,7 @@ class CudaCopier {
 
   Handle<GstBufferPool> pool_;
   GstVideoInfo info_{};      // of the pool
-  void* context_ = nullptr;  // the pool's, which it keeps
+  void* context_ = nullptr;  // the pool's context, kept alive by the pool
 };
 
 }  // namespace clinfer

@@ -1,4 +1,4 @@
-// A frame as infer requests take it.
+// Gives frames to infer requests.
 #include "gst/frames/frame_input.h"
 
 #include "gst/base/log.h"

@@ -1,5 +1,5 @@
-// A frame as infer requests take it: a VA surface, DMA-BUF or memory of CUDA that the device reads
-// without a copy, or mapped memory.
+// A frame in a form that infer requests accept: a VA surface, DMA-BUF or CUDA memory that the
+// device reads without a copy, or mapped memory.
 #pragma once
 
 #include <gst/video/video.h>
@@ -26,20 +26,22 @@ class FrameInput {
   // only if that fails. Throws Error for frames that cannot be read in either way.
   FrameInput(GstBuffer* buffer, const GstVideoInfo& info, const SurfaceDisplay& display,
              const std::shared_ptr<CompiledModel>& model);
-  // Imports the buffer's memories, and maps the buffer only if that fails. Throws as the others.
+  // Imports the buffer's memories, and maps the buffer only if that fails. Throws as the
+  // constructor above does.
   FrameInput(GstBuffer* buffer, const GstVideoInfo& info, MemoryImporter& importer);
   ~FrameInput();
   FrameInput(const FrameInput&) = delete;
   FrameInput& operator=(const FrameInput&) = delete;
 
-  const Rect& visible() const { return visible_; }  // the part that viewers see
+  // The part that viewers see, in pixels of the frame.
+  const Rect& visible() const { return visible_; }
   const Rect& region() const { return frame_.region; }
   bool zero_copy() const { return surface_ != nullptr || planes_.memories[0] != nullptr; }
   bool in_frame_memory() const { return memory_ != nullptr; }
-  // Says why a surface or imported memory was mapped instead; "" if it was not.
+  // Returns why a surface or imported memory was mapped instead; "" if it was not.
   const std::string& problem() const { return problem_; }
 
-  // The network gets the picture turned like this.
+  // Sets how the picture is turned for the network.
   void turn(const Orientation& orientation) { orientation_ = orientation; }
 
   // Gives `region` of the frame to a request as one image of its input.
@@ -48,7 +50,7 @@ class FrameInput {
 
  private:
   void map();
-  void wait();                           // until no request reads the surface or memories
+  void wait();                           // blocks until no request reads the surface or memories
   void give_up(const std::string& why);  // maps the buffer from now on
 
   Handle<GstBuffer> buffer_;
@@ -59,7 +61,8 @@ class FrameInput {
   std::shared_ptr<ImportedSurface> surface_;
   ImportedPlanes planes_;
   std::unique_ptr<MappedFrame> mapped_;
-  const FrameMemory* memory_ = nullptr;  // the buffer's, if it is mapped and the model's
+  // The memory of the mapped buffer, if the model can fetch from it.
+  const FrameMemory* memory_ = nullptr;
   std::string problem_;
   std::mutex filling_;
 };

@@ -1,4 +1,4 @@
-// Frame memory as GstMemory.
+// Offers frame memory as GstMemory.
 #include "gst/frames/frame_memory.h"
 
 #include <gst/video/gstvideopool.h>
@@ -19,26 +19,26 @@ using clinfer::FrameMemory;
 
 constexpr const char* kMemoryType = "clinfer-frame-memory";
 
-// Pinned memory cannot be swapped out: a queue of raw frames, or a pool that keeps growing, must not
-// use up the host's memory.
+// Limits pinned memory, which cannot be swapped out: a queue of raw frames, or a growing pool, must
+// not use up the host's memory.
 constexpr gsize kMostBytes = gsize{1} << 29;
 
 struct Memory {
-  GstMemory base;  // first: GStreamer knows it by this address
+  GstMemory base;  // first, because GStreamer uses this address
   std::shared_ptr<FrameMemory> frames;
   std::byte* data = nullptr;  // aligned
 };
 
 struct State {
   std::weak_ptr<clinfer::CompiledModel> model;
-  std::atomic<gsize> bytes{0};  // of the memories alive
+  std::atomic<gsize> bytes{0};  // of all memories that exist
 };
 
 }  // namespace
 
 struct GstClinferAllocator {
   GstAllocator parent;
-  State* state;  // null: there was no memory for it
+  State* state;  // null if there was no memory for it
 };
 
 struct GstClinferAllocatorClass {
@@ -94,7 +94,7 @@ void unmap(GstMemory*) {}
 
 GstMemory* share(GstMemory* memory, gssize offset, gssize size) {
   auto* part = new (std::nothrow) Memory{{}, memory_of(memory)->frames, memory_of(memory)->data};
-  if (part == nullptr) return nullptr;  // GStreamer copies instead
+  if (part == nullptr) return nullptr;  // GStreamer then copies instead
   GstMemory* whole = memory->parent != nullptr ? memory->parent : memory;
   const gsize rest = memory->size - static_cast<gsize>(offset);
   gst_memory_init(&part->base,
@@ -106,8 +106,8 @@ GstMemory* share(GstMemory* memory, gssize offset, gssize size) {
   return &part->base;
 }
 
-// Copies are read by other elements, not by the device, so they need no pinned memory, whose allocation
-// is slow.
+// Copies to plain memory. Other elements, and not the device, read copies, so that they need no
+// pinned memory, whose allocation is slow.
 GstMemory* copy(GstMemory* memory, gssize offset, gssize size) {
   const gsize bytes =
       size == -1 ? memory->size - static_cast<gsize>(offset) : static_cast<gsize>(size);
@@ -122,7 +122,8 @@ GstMemory* copy(GstMemory* memory, gssize offset, gssize size) {
   return plain;
 }
 
-// Allocators of elements need not name their type of memory (shmsink's does not).
+// Returns whether an allocator is for plain memory. Allocators of elements may leave out the type
+// (shmsink's does).
 bool is_plain(GstAllocator* allocator) {
   return allocator == nullptr || g_strcmp0(allocator->mem_type, GST_ALLOCATOR_SYSMEM) == 0;
 }
@@ -177,7 +178,7 @@ bool takes_any_memory(GstQuery* query) {
     GstBufferPool* pool = nullptr;
     gst_query_parse_nth_allocation_pool(query, i, &pool, nullptr, nullptr, nullptr);
     if (pool == nullptr) continue;
-    // Pools of these very types take any allocator.
+    // Accepts pools of exactly these types, which take any allocator.
     const GType type = G_OBJECT_TYPE(pool);
     gst_object_unref(pool);
     if (type != GST_TYPE_VIDEO_BUFFER_POOL && type != GST_TYPE_BUFFER_POOL) return false;

@@ -61,7 +61,7 @@ std::optional<PixelFormat> pixel_format(GstVideoFormat format) {
 YuvMatrix yuv_matrix(GstVideoColorMatrix matrix) {
   switch (matrix) {
     case GST_VIDEO_COLOR_MATRIX_BT709:
-    case GST_VIDEO_COLOR_MATRIX_SMPTE240M:  // within 0.6 % of it
+    case GST_VIDEO_COLOR_MATRIX_SMPTE240M:  // differs by less than 0.6 %
       return YuvMatrix::bt709;
     case GST_VIDEO_COLOR_MATRIX_BT2020:
       return YuvMatrix::bt2020;
@@ -119,7 +119,7 @@ bool may_send(GstPad* sink, const char* feature) {
 }
 
 void check_meta(GstBuffer* buffer, const GstVideoInfo& info) {
-  constexpr guint kMost = G_MAXINT / 4;  // a row this wide still has an int's number of bytes
+  constexpr guint kMost = G_MAXINT / 4;  // the bytes of a row this wide still fit an int
   const GstVideoMeta* meta = gst_buffer_get_video_meta(buffer);
   if (meta == nullptr ||
       (meta->format == GST_VIDEO_INFO_FORMAT(&info) && meta->width <= kMost &&

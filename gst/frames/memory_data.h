@@ -1,5 +1,5 @@
-// Data that the element attaches to a GstMemory and that is freed with it. Neither the address of a
-// memory nor its surface id or descriptor can be a key instead: a later memory may have the same.
+// Attaches data to a GstMemory, with which it is freed. Neither the address of a memory nor its
+// surface id or descriptor could serve as a key, because a later memory may have the same.
 #pragma once
 
 #include <gst/gst.h>
@@ -8,8 +8,8 @@
 
 namespace clinfer {
 
-// The T that is attached to a memory under this name; made at the first call, freed with the memory.
-// Thread-safe.
+// Returns the T that is attached to a memory under this name. It is made at the first call and
+// freed with the memory. Thread-safe.
 template <typename T>
 T& data_of(GstMemory* memory, const char* name) {
   static std::mutex mutex;

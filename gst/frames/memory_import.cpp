@@ -1,4 +1,4 @@
-// Frames in memory of others.
+// Imports frames in memory of other APIs.
 #include "gst/frames/memory_import.h"
 
 #include <gst/allocators/gstdmabuf.h>
@@ -16,8 +16,8 @@
 namespace clinfer {
 namespace {
 
-// The OpenCL buffers of one memory, attached to it as qdata. They are freed with the memory; a
-// descriptor number cannot be the key, since the next memory may get the same one.
+// The OpenCL buffers of one memory, attached to it as qdata and freed with it. A descriptor number
+// cannot be the key, since the next memory may get the same one.
 class MemoryBuffers {
  public:
   std::shared_ptr<ImportedMemory> get(GstMemory* memory, const MemoryKind& kind,
@@ -36,7 +36,7 @@ class MemoryBuffers {
   std::vector<std::pair<std::weak_ptr<CompiledModel>, std::shared_ptr<ImportedMemory>>> entries_;
 };
 
-constexpr int kPatience = 1000;  // ms
+constexpr int kPatience = 1000;  // in milliseconds
 
 // Waits for the kernel's fences of a DMA-BUF: it polls as readable when no writer is active.
 void wait_for_dmabuf(GstMemory* memory) {
@@ -65,7 +65,7 @@ std::string MemoryImporter::problem() const {
 
 std::shared_ptr<ImportedMemory> MemoryImporter::memory_of(GstMemory* memory) const {
   kind_.wait_for_writer(memory);
-  // Parts of a memory count their offset from the beginning of the whole, which lives longer.
+  // Finds the whole memory, from whose beginning parts count their offset, and which lives longer.
   while (memory->parent != nullptr) memory = memory->parent;
   return data_of<MemoryBuffers>(memory, "clinfer-memory-buffers").get(memory, kind_, model_);
 }
@@ -85,14 +85,14 @@ std::optional<MemoryImporter::Picture> MemoryImporter::import(GstBuffer* buffer,
   }
   const guint planes = std::min<guint>(GST_VIDEO_INFO_N_PLANES(&info), 3);
   const std::array<PlaneSize, 3> sizes = plane_sizes(picture.frame);
-  guint before = G_MAXUINT;  // the memory of the plane before
+  guint before = G_MAXUINT;  // memory of the previous plane
   for (guint p = 0; p < planes; ++p) {
     const bool told = meta != nullptr && p < meta->n_planes;
     picture.frame.strides[p] = told ? meta->stride[p] : GST_VIDEO_INFO_PLANE_STRIDE(&info, p);
     const gsize offset = told ? meta->offset[p] : GST_VIDEO_INFO_PLANE_OFFSET(&info, p);
     const int64_t bytes = sizes[p].bytes(picture.frame.strides[p]);
     guint at = 0, count = 0;
-    gsize begin = 0;  // in the memory
+    gsize begin = 0;  // offset in the memory
     if (bytes <= 0 ||
         !gst_buffer_find_memory(buffer, offset, static_cast<gsize>(bytes), &at, &count, &begin) ||
         count != 1)
@@ -118,7 +118,7 @@ std::optional<MemoryImporter::Picture> MemoryImporter::import(GstBuffer* buffer,
       const std::string wrong = model_->check_memory(picture.planes, whole, expected);
       if (!wrong.empty()) problem_ = "the first frame read wrong: " + wrong;
     } catch (const UnreadableFrame&) {
-      tested_ = false;  // the next frame is the test
+      tested_ = false;  // makes the next frame the test
       throw;
     } catch (const Error& error) {
       problem_ = std::string("the first frame could not be compared: ") + error.what();

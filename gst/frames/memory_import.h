@@ -1,5 +1,5 @@
-// Frames in memory of others that the device reads without a copy. The OpenCL buffers made for them
-// live as long as the frames' memory.
+// Frames in memory of other APIs that the device reads without a copy. The OpenCL buffers made for
+// them live as long as the frames' memory.
 #pragma once
 
 #include <gst/video/video.h>
@@ -16,17 +16,17 @@ namespace clinfer {
 // A kind of memory that OpenCL imports by a file descriptor.
 struct MemoryKind {
   MemoryHandle handle;
-  const char* name;  // as the caps call it
+  const char* name;  // name in caps
   bool (*holds)(GstMemory* memory);
   // Waits until the writer of the memory has finished. Throws Error{device_failed}.
   void (*wait_for_writer)(GstMemory* memory);
-  // The descriptor, which remains the memory's. Throws Error where there is none.
+  // Returns the descriptor, which the memory keeps. Throws Error if there is none.
   int (*descriptor)(GstMemory* memory);
 };
 
 const MemoryKind& dmabuf_kind();
 
-// Imports for one compiled model, which outlives it. Thread-safe.
+// Imports for one compiled model, which must outlive it. Thread-safe.
 class MemoryImporter {
  public:
   struct Picture {
@@ -38,12 +38,13 @@ class MemoryImporter {
   MemoryImporter(std::shared_ptr<CompiledModel> model, const MemoryKind& kind)
       : model_(std::move(model)), kind_(kind) {}
 
-  // The frame in the OpenCL buffers of its memories, which are made at a memory's first frame. Waits
-  // until the writer of the frame has finished. The first frame is also mapped and compared with what
-  // the device reads. Empty if the device imports no such memory: problem() gives the reason. Throws
-  // Error if this frame cannot be imported, or none since the first could.
+  // Returns the frame in the OpenCL buffers of its memories, which are made at a memory's first
+  // frame. Waits until the writer of the frame has finished. The first frame is also mapped and
+  // compared with what the device reads. Returns nothing if the device imports no such memory;
+  // problem() gives the reason. Throws Error if this frame cannot be imported although the device
+  // imports such memory.
   std::optional<Picture> import(GstBuffer* buffer, const GstVideoInfo& info);
-  // Says why such memory is not imported; "" while no reason is known.
+  // Returns why such memory is not imported; "" while no reason is known.
   std::string problem() const;
 
  private:

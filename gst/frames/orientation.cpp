@@ -1,4 +1,4 @@
-// Orientations by their names in GStreamer.
+// Converts GStreamer's descriptions of orientations.
 #include "gst/frames/orientation.h"
 
 #include <cmath>
@@ -28,14 +28,14 @@ Orientation orientation_of(GstVideoOrientationMethod method) {
   }
 }
 
-// The matrix (column by column) moves points of the picture, whose y axis goes up. They are counted
-// from its middle, as GStreamer's documentation and libgstgl have it, or from 0 to 1, as some
-// elements do: then a turn about the middle also has a translation.
+// Converts a matrix (column by column) that moves points of the picture, whose y axis points up.
+// Coordinates are relative to its centre, as in GStreamer's documentation and libgstgl, or go from
+// 0 to 1, as in some elements; a turn about the centre then also has a translation.
 std::optional<Orientation> orientation_of(const GstVideoAffineTransformationMeta& meta) {
   const float* m = meta.matrix;
   const auto is = [](float value, float wanted) { return std::fabs(value - wanted) < 1e-3f; };
   const bool is_transposed = is(m[0], 0) && is(m[5], 0);
-  // The images of the x and y axes, with y downwards.
+  // Images of the x and y axes, with y pointing down.
   const float x = is_transposed ? -m[4] : m[0], y = is_transposed ? -m[1] : m[5];
   const bool is_turn =
       is(std::fabs(x), 1) && is(std::fabs(y), 1) && (is_transposed || (is(m[1], 0) && is(m[4], 0)));
@@ -53,17 +53,17 @@ std::optional<GstVideoOrientationMethod> tagged_orientation(const GstTagList* ta
 }
 
 bool is_turned_upstream(GstPad* sink) {
-  constexpr int kFarthest = 64;  // elements and borders of bins
+  constexpr int kFarthest = 64;  // limit of elements and borders of bins
   Handle<GstPad> pad(static_cast<GstPad*>(gst_object_ref(sink)));
   for (int step = 0; step < kFarthest && pad; ++step) {
     Handle<GstPad> source(gst_pad_get_peer(pad.get()));
     if (!source) return false;
-    if (GST_IS_GHOST_PAD(source.get())) {  // a bin: its last element
+    if (GST_IS_GHOST_PAD(source.get())) {  // a bin: goes on with its last element
       source.reset(gst_ghost_pad_get_target(GST_GHOST_PAD(source.get())));
       if (!source) return false;
     }
     const Handle<GstObject> owner(gst_pad_get_parent(source.get()));
-    if (owner && GST_IS_GHOST_PAD(owner.get())) {  // the way out of a bin
+    if (owner && GST_IS_GHOST_PAD(owner.get())) {  // leaves the bin
       pad.reset(static_cast<GstPad*>(gst_object_ref(owner.get())));
       continue;
     }

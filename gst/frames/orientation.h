@@ -1,4 +1,4 @@
-// Tells how stored pictures are turned to be upright, as GStreamer names it.
+// Finds how stored pictures have to be turned to be upright, from what GStreamer says of them.
 #pragma once
 
 #include <gst/video/video.h>
@@ -9,20 +9,20 @@
 
 namespace clinfer {
 
-// No turn for methods that name none (auto, custom).
+// Returns the orientation for a method; no turn for methods that name none (auto, custom).
 Orientation orientation_of(GstVideoOrientationMethod method);
 
-// Returns the orientation of a frame whose meta says how it is shown; nothing where that is more
-// than turning and mirroring.
+// Returns the orientation of a frame whose meta tells how it is shown; nothing if that is more than
+// turning and mirroring.
 std::optional<Orientation> orientation_of(const GstVideoAffineTransformationMeta& meta);
 
-// The orientation of the tag image-orientation; nothing without it.
+// Returns the orientation in the tag image-orientation; nothing without the tag.
 std::optional<GstVideoOrientationMethod> tagged_orientation(const GstTagList* tags);
 
 // Returns whether an element upstream of this sink pad turns pictures as their tag says (videoflip
-// with video-direction=auto). GStreamer 1.22's leaves the tag on the stream that it has turned.
-// Looks at elements in a row, not beyond one with several sink pads. Call it from the streaming
-// thread.
+// with video-direction=auto). In GStreamer 1.22 videoflip leaves the tag on the stream that it has
+// turned. Follows elements in a row, not beyond one with several sink pads. Call it from the
+// streaming thread.
 bool is_turned_upstream(GstPad* sink);
 
 }  // namespace clinfer

@@ -1,4 +1,4 @@
-// Frames that are VA-API surfaces.
+// Handles frames that are VA-API surfaces.
 #include "gst/frames/va_surface.h"
 
 #include <gst/va/gstva.h>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kPatternWidth = 64, kPatternHeight = 48;
 
-// VA-API's name of a format.
+// VA-API's description of a format.
 struct VaFormat {
   unsigned fourcc, rt_format, bits_per_pixel;
   size_t sample_bytes;
@@ -80,8 +80,8 @@ VASurfaceAttrib attribute(VASurfaceAttribType type, int value) {
   return result;
 }
 
-// A second surface of even size over the memory of `id`: for odd sizes Intel's OpenCL rounds the UV
-// plane down, and loses a column or row that the memory has.
+// Makes a second surface of even size over the memory of `id`. For odd sizes Intel's OpenCL rounds
+// the UV plane down, and loses a column or row that the memory has.
 std::unique_ptr<OwnSurface> even_alias(VADisplay display, VASurfaceID id, const Frame& picture) {
   const VaFormat format = va_format_of(picture.format);
   VADRMPRIMESurfaceDescriptor memory{};
@@ -107,7 +107,7 @@ std::unique_ptr<OwnSurface> even_alias(VADisplay display, VASurfaceID id, const 
                                       static_cast<unsigned>(std::size(attributes)));
 }
 
-// The OpenCL images of one surface, attached to its memory as qdata: the memory is freed with the
+// The OpenCL images of one surface, attached to its memory as qdata. The memory is freed with the
 // surface, whereas a later surface may have the same id.
 class SurfaceImages {
  public:
@@ -129,14 +129,15 @@ class SurfaceImages {
  private:
   struct Entry {
     std::weak_ptr<CompiledModel> model;
-    std::unique_ptr<OwnSurface> alias;  // where the surface's own images are too small
+    std::unique_ptr<OwnSurface> alias;  // used if the surface's own images are too small
     std::shared_ptr<ImportedSurface> images;
   };
   std::mutex mutex_;
   std::vector<Entry> entries_;
 };
 
-// A pattern in which all columns and all rows differ. Samples of 10 bits lie in the upper bits.
+// Makes a pattern in which all columns and all rows differ. Samples of 10 bits are in the upper
+// bits.
 std::vector<uint8_t> make_pattern(const VaFormat& format) {
   std::vector<uint8_t> bytes;
   for (size_t i = 0; i < kPatternWidth * kPatternHeight * 3 / 2; ++i) {
@@ -225,7 +226,7 @@ std::shared_ptr<ImportedSurface> import_surface(GstBuffer* buffer, const Surface
                                                 const Frame& picture,
                                                 const std::shared_ptr<CompiledModel>& model) {
   const VASurfaceID id = gst_va_buffer_get_surface(buffer);
-  // Wait for the decoder here, where no lock is held; otherwise acquiring the surface would wait.
+  // Waits for the decoder here, where no lock is held; otherwise acquiring the surface would wait.
   check(vaSyncSurface(display.display.handle, id), "vaSyncSurface");
   return data_of<SurfaceImages>(gst_buffer_peek_memory(buffer, 0), "clinfer-surface-images")
       .get(display.display.handle, id, picture, model);

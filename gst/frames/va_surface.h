@@ -1,6 +1,6 @@
-// Frames that are VA-API surfaces: finding their display, testing whether OpenCL can share them, and
-// their images, which live as long as the surface's memory. Needs GStreamer's VA library; without it no
-// caps for surfaces are offered.
+// Frames that are VA-API surfaces: finds their display, tests whether OpenCL can share them, and
+// makes their images, which live as long as the surface's memory. Needs GStreamer's VA library;
+// without it no caps for surfaces are offered.
 #pragma once
 
 #include <gst/video/video.h>
@@ -32,11 +32,11 @@ struct SurfaceDisplay {
   std::shared_ptr<void> owner;
 };
 
-// The display that a neighbour or the application provides as a GstContext, or null.
+// Returns the display that a neighbour or the application provides as a GstContext, or null.
 std::shared_ptr<const SurfaceDisplay> find_display(GstElement* element, GstPad* sink);
-// The display of the buffer's surface; returns `known` if it is the same one. Throws
-// Error{bad_argument} if the buffer holds no surface, whatever its caps say; UnreadableFrame if it
-// holds nothing.
+// Returns the display of the buffer's surface; `known` if it is the same one. Throws
+// Error{bad_argument} if the buffer has no surface, whatever its caps say; UnreadableFrame if it
+// has no memory.
 std::shared_ptr<const SurfaceDisplay> display_of(
     GstBuffer* buffer, const std::shared_ptr<const SurfaceDisplay>& known);
 
@@ -52,9 +52,9 @@ struct SurfacePicture {
 };
 SurfacePicture surface_picture(GstBuffer* buffer, const GstVideoInfo& info);
 
-// The OpenCL images of the surface for `model`, which was compiled for its display. They are made at
-// the surface's first frame and kept as long as its memory. Waits until the decoder or another writer
-// has finished. Throws Error if a driver refuses the surface.
+// Returns the OpenCL images of the surface for `model`, which was compiled for its display. They
+// are made at the surface's first frame and kept as long as its memory. Waits until the decoder or
+// another writer has finished. Throws Error if a driver refuses the surface.
 std::shared_ptr<ImportedSurface> import_surface(GstBuffer* buffer, const SurfaceDisplay& display,
                                                 const Frame& picture,
                                                 const std::shared_ptr<CompiledModel>& model);

@@ -1,4 +1,4 @@
-// Results as GstAnalytics has them.
+// Converts results from and to GstAnalytics.
 #include "gst/meta/analytics.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace clinfer {
 
 bool is_same_object(const RegionView& a, const RegionView& b) {
-  // Each converter rounds corners and sizes in its own way.
+  // Tolerates that each converter rounds corners and sizes in its own way.
   constexpr int kRounding = 2;
   const auto near = [](int p, int q) { return std::abs(p - q) <= kRounding; };
   return a.roi_type == b.roi_type && near(a.x, b.x) && near(a.y, b.y) &&
@@ -37,7 +37,7 @@ const char* text_of_quark(GQuark quark) {
 }
 
 RegionView view_of(const GstAnalyticsODMtd& object, int width, int height) {
-  auto* mtd = const_cast<GstAnalyticsODMtd*>(&object);  // 1.24 has no const
+  auto* mtd = const_cast<GstAnalyticsODMtd*>(&object);  // the parameter is not const in 1.24
   RegionView view;
   gint x = 0, y = 0, w = 0, h = 0;
   gfloat confidence = 0;
@@ -85,7 +85,7 @@ void read_classes(const GstAnalyticsClsMtd& classes, std::vector<ClassificationV
     answer.confidence = gst_analytics_cls_mtd_get_level(mtd, i);
     answers.push_back(std::move(answer));
   }
-  // A classifier of others may give all of its classes.
+  // Sorts, because a classifier of another element may list all of its classes.
   std::stable_sort(answers.begin(), answers.end(),
                    [](const auto& a, const auto& b) { return a.confidence > b.confidence; });
 }
@@ -109,7 +109,7 @@ void read_related(GstAnalyticsRelationMeta* meta, guint object, RegionView& view
   }
 }
 
-// The mtd of a region that is on the buffer; false: there is none.
+// Finds the mtd of a region that is on the buffer. Returns false if there is none.
 bool find_object(GstAnalyticsRelationMeta* meta, const RegionView& object, int width, int height,
                  GstAnalyticsODMtd* found) {
   if (object.analytics_id >= 0 &&
@@ -130,7 +130,7 @@ void relate(GstAnalyticsRelationMeta* meta, guint whole, guint part) {
 void add_classes(GstAnalyticsRelationMeta* meta, const GstAnalyticsODMtd* object,
                  const std::vector<ClassificationView>& answers) {
   for (size_t i = 0; i < answers.size();) {
-    // Several answers of one output follow each other.
+    // Joins the answers of one output, which follow each other.
     std::vector<gfloat> levels;
     std::vector<GQuark> classes;
     const std::string& attribute = answers[i].attribute;
@@ -165,11 +165,11 @@ GstTensorDataType data_type(const std::string& type) {
 }
 
 GstBuffer* buffer_of(const Bytes& bytes) {
-  // The buffer takes the reference.
+  // The buffer takes over the reference.
   return gst_buffer_new_wrapped_bytes(bytes.get());
 }
 
-// One meta an inference, with the tensors' names as their ids.
+// Adds a meta for each inference, with the tensors' names as their ids.
 void add_tensors(GstBuffer* buffer, const std::vector<TensorView>& tensors) {
   std::vector<GstTensor*> list;
   for (const TensorView& tensor : tensors) {
@@ -187,9 +187,9 @@ void add_tensors(GstBuffer* buffer, const std::vector<TensorView>& tensors) {
   gst_tensor_meta_set(gst_buffer_add_tensor_meta(buffer), static_cast<guint>(list.size()), array);
 }
 
-// A map of classes as an image of bytes whose values are the classes' numbers, which are also the
-// regions' ids; 255 is none. The classes' names, with their shares of the picture, are in a
-// classification whose places are those of the regions.
+// Adds a map of classes as an image of bytes. The values are the classes' numbers, which are also
+// the regions' ids; 255 means none. The classes' names, with their shares of the picture, are in a
+// classification in the order of the regions.
 void add_segmentation(GstAnalyticsRelationMeta* meta, const MapView& map, int width, int height) {
   constexpr int32_t kNone = 255;
   const std::vector<int32_t> classes = class_of_pixels(map, width, height);
@@ -249,7 +249,7 @@ std::vector<RegionView> read_analytics_objects(GstBuffer* buffer, int width, int
   while (gst_analytics_relation_meta_iterate(meta, &state, gst_analytics_od_mtd_get_mtd_type(),
                                              &object)) {
     RegionView view = view_of(object, width, height);
-    if (view.width == 0) continue;  // outside the picture
+    if (view.width == 0) continue;  // the object is outside of the picture
     read_related(meta, object.id, view);
     objects.push_back(std::move(view));
   }
@@ -333,7 +333,7 @@ void add_analytics_answers(GstBuffer* buffer, const RegionView* object, const An
     GstAnalyticsRelationMeta* meta = relations_of(buffer);
     GstAnalyticsODMtd mtd;
     const bool known = object != nullptr && find_object(meta, *object, width, height, &mtd);
-    // Classes of an object that GstAnalytics does not have cannot be added there.
+    // Skips classes of an object that is not in GstAnalytics.
     if (object == nullptr || known)
       add_classes(meta, known ? &mtd : nullptr, answers.classifications);
   }

@@ -1,6 +1,6 @@
-// Names of fields of GstStructures: "x_min"_f. GStreamer before 1.26 finds a field by the quark of its
-// name, and to find the quark takes longer than all else that is done with a field, so each place
-// that uses a name looks it up once.
+// Names of fields of GstStructures: "x_min"_f. GStreamer before 1.26 finds a field by the quark of
+// its name, and looking up the quark takes longer than everything else that is done with a field,
+// so each place that uses a name looks it up once.
 #pragma once
 
 #include <gst/gst.h>
@@ -28,7 +28,7 @@ Field operator""_f() {
 inline const GValue* value_of(const GstStructure* structure, Field field) {
   return gst_structure_get_value(structure, field);
 }
-// Takes the value's contents.
+// Sets the field and takes over the value's contents.
 inline void take_value(GstStructure* structure, Field field, GValue* value) {
   gst_structure_take_value(structure, field, value);
 }
@@ -44,7 +44,7 @@ Field operator""_f() {
 inline const GValue* value_of(const GstStructure* structure, Field field) {
   return gst_structure_id_get_value(structure, static_cast<GQuark>(field));
 }
-// Takes the value's contents.
+// Sets the field and takes over the value's contents.
 inline void take_value(GstStructure* structure, Field field, GValue* value) {
   gst_structure_id_take_value(structure, static_cast<GQuark>(field), value);
 }
@@ -81,7 +81,7 @@ inline void set(GstStructure* s, Field field, bool value) {
   set_value(s, field, G_TYPE_BOOLEAN, g_value_set_boolean, value);
 }
 
-// The value of a field of just this type, else `otherwise`.
+// Returns the value of a field of exactly this type, or `otherwise`.
 inline int integer(const GstStructure* s, Field field, int otherwise = 0) {
   const GValue* value = value_of(s, field);
   return value != nullptr && G_VALUE_HOLDS_INT(value) ? g_value_get_int(value) : otherwise;

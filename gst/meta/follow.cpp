@@ -1,4 +1,4 @@
-// Results taken from the frame that enters an element, and put on the one that leaves it.
+// Takes results from the frame that enters an element, and puts them on the frame that leaves it.
 #include "gst/meta/follow.h"
 
 #include <gst/video/video.h>
@@ -25,20 +25,20 @@ namespace {
 
 enum class Kind { crop, flip, box };
 
-// The settings of an element: compared before and after a frame, because the application may change
-// them at any time.
+// The settings of an element. They are compared before and after a frame, because the application
+// may change them at any time.
 struct Setting {
   gint left = 0, right = 0, top = 0, bottom = 0;
   GstVideoOrientationMethod method = GST_VIDEO_ORIENTATION_IDENTITY;
   bool operator==(const Setting&) const = default;
 };
 
-// One element that is watched. The frames of its two pads pass in one thread, in turns.
+// An element that is watched. The frames of its two pads pass in one thread, alternately.
 struct Watch {
   Kind kind = Kind::crop;
   std::optional<Record> pending;
   int left = 0,
-      top = 0;  // of the picture in the frame that enters, where an earlier crop marked it
+      top = 0;  // of the picture in the frame that enters, as marked by an earlier crop
   Setting setting;
 };
 
@@ -79,16 +79,17 @@ bool read_info(GstPad* pad, GstVideoInfo& info) {
   return caps != nullptr && gst_video_info_from_caps(&info, caps.get());
 }
 
-// The part of the picture that videocrop and videobox keep, in pixels of their input; a border that
-// videobox adds lies outside of it.
+// Returns the part of the picture that videocrop and videobox keep, in pixels of their input; a
+// border that videobox adds lies outside of it.
 std::optional<Rect> left_over(const Setting& s, Kind kind, const GstVideoInfo& in,
                               const GstVideoInfo& out) {
   const int width = GST_VIDEO_INFO_WIDTH(&out), height = GST_VIDEO_INFO_HEIGHT(&out);
-  // videocrop's -1 means all that is too much; on both sides, half of it each.
+  // With -1, videocrop cuts off everything that is too much; if set on both sides, half of it on
+  // each.
   const auto start = [&](int before, int after, int spare) -> std::optional<int> {
     if (kind == Kind::crop && before == -1) return after == -1 ? spare / 2 : spare - after;
     if (kind == Kind::crop && after == -1) return before;
-    if (before + after != spare) return std::nullopt;  // set since
+    if (before + after != spare) return std::nullopt;  // changed meanwhile
     return before;
   };
   const auto x = start(s.left, s.right, GST_VIDEO_INFO_WIDTH(&in) - width);
@@ -185,7 +186,7 @@ std::optional<Kind> kind_of(GstElement* element) {
   return std::nullopt;
 }
 
-// Two elements upstream may come here at the same time.
+// Watches an element. Two elements upstream may do this at the same time.
 void watch(GstElement* element, GstPad* sink, Kind kind) {
   static const GQuark kWatched = g_quark_from_static_string("clinfer-follow");
   const auto source = own(gst_element_get_static_pad(element, "src"));
@@ -206,13 +207,13 @@ void watch(GstElement* element, GstPad* sink, Kind kind) {
                     free_it);
 }
 
-// The element's own pad that this one feeds, through the borders of bins.
+// Returns the pad of an element that this pad feeds, through the borders of bins.
 Owned<GstPad> sink_of(GstPad* source) {
   Owned<GstPad> pad = own(gst_pad_get_peer(source));
   while (pad != nullptr) {
-    if (GST_IS_GHOST_PAD(pad.get())) {  // into a bin
+    if (GST_IS_GHOST_PAD(pad.get())) {  // enters a bin
       pad = own(gst_ghost_pad_get_target(GST_GHOST_PAD(pad.get())));
-    } else if (GST_IS_PROXY_PAD(pad.get())) {  // out of the bin that `source` is in
+    } else if (GST_IS_PROXY_PAD(pad.get())) {  // leaves the bin of `source`
       const auto outside = own(GST_PAD(gst_proxy_pad_get_internal(GST_PROXY_PAD(pad.get()))));
       pad = own(outside != nullptr ? gst_pad_get_peer(outside.get()) : nullptr);
     } else {
@@ -226,8 +227,8 @@ struct FreeIterator {
   void operator()(GstIterator* iterator) const { gst_iterator_free(iterator); }
 };
 
-// The source pads that get what this sink pad gets. Not by gst_iterator_foreach(), through which no
-// exception may pass.
+// Returns the source pads that get what this sink pad gets. Does not use gst_iterator_foreach(),
+// through which no exception may pass.
 std::vector<Owned<GstPad>> linked_pads(GstPad* sink) {
   std::vector<Owned<GstPad>> pads;
   const std::unique_ptr<GstIterator, FreeIterator> links(gst_pad_iterate_internal_links(sink));

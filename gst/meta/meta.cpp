@@ -1,4 +1,4 @@
-// Results on buffers, attached and read.
+// Attaches results to buffers, and reads them.
 #include "gst/meta/meta.h"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ std::array<Point, 4> corners_of(const OrientedBox& box) {
   return corners;
 }
 
-// Coordinates are still the network's.
+// Makes a region with the network's coordinates.
 RegionView region_of(const Detection& detection, const std::vector<std::string>& labels,
                      const std::string& model) {
   RegionView view;
@@ -146,8 +146,8 @@ Rect visible_in(GstBuffer* buffer, int width, int height) {
           crop != nullptr ? static_cast<int>(crop->y) : 0, width, height};
 }
 
-// The record, seen from the part of the frame that is visible now: an element in between may have
-// cropped the frame in place. Regions that are no longer visible get an empty box.
+// Returns the record relative to the part of the frame that is visible now: an element in between
+// may have cropped the frame in place. Regions that are no longer visible get an empty box.
 std::optional<Record> visible_record(GstBuffer* buffer, const Rect& visible) {
   std::optional<Record> record = read_record(buffer);
   if (!record || gst_buffer_get_video_crop_meta(buffer) == nullptr) return record;
@@ -182,12 +182,12 @@ RegionView view_of(const GstVideoRegionOfInterestMeta* roi, int width, int heigh
 
 struct Found {
   RegionView view;
-  GstVideoRegionOfInterestMeta* roi = nullptr;  // null: in GstAnalytics only
+  GstVideoRegionOfInterestMeta* roi = nullptr;  // null: the object is in GstAnalytics only
   bool recorded = false;
-  bool moved = false;  // since it was recorded
+  bool moved = false;  // true if it was moved after it was recorded
 };
 
-// A region of interest together with what the record says of it.
+// Joins a region of interest with its record.
 Found found_with(GstVideoRegionOfInterestMeta* roi, const std::optional<Record>& record,
                  const Rect& visible, bool cropped) {
   Found found{view_of(roi, visible.width, visible.height), roi};
@@ -199,7 +199,7 @@ Found found_with(GstVideoRegionOfInterestMeta* roi, const std::optional<Record>&
       known = &region.parameters;
       const RegionView rectangle = found.view;
       found.view = region.view;
-      // Somebody moved it, a tracker for one.
+      // Another element, such as a tracker, has moved it.
       if (!cropped && !is_same_object(rectangle, region.view)) {
         found.view.x = rectangle.x, found.view.y = rectangle.y;
         found.view.width = rectangle.width, found.view.height = rectangle.height;
@@ -261,7 +261,7 @@ std::vector<Found> find_regions(GstBuffer* buffer, const std::optional<Record>& 
     RegionView& view = list[same].view;
     view.analytics_id = object.analytics_id;
     if (!view.track_id) view.track_id = object.track_id;
-    // Classifications of other elements stand in GstAnalytics alone.
+    // Adds classifications of other elements, which are in GstAnalytics only.
     for (const ClassificationView& answer : object.classifications) {
       const bool known = std::any_of(
           view.classifications.begin(), view.classifications.end(), [&](const auto& other) {
@@ -276,7 +276,7 @@ std::vector<Found> find_regions(GstBuffer* buffer, const std::optional<Record>& 
 
 // ---- attaching ----------------------------------------------------------------------------------
 
-// The ids of a buffer's regions; next() is above all of them.
+// Finds ids for new regions; next() is greater than all ids on the buffer.
 class Ids {
  public:
   explicit Ids(GstBuffer* buffer, const std::optional<Record>& record) {
@@ -318,7 +318,7 @@ class Attachment {
   Attachment(GstBuffer* buffer, const Rect& visible)
       : buffer_(buffer), visible_(visible), record_(visible_record(buffer, visible)) {}
 
-  // The regions, which add() then need not find once more.
+  // Returns the regions, which add() need not search again.
   const std::vector<Found>& find() {
     if (!found_) found_ = find_regions(buffer_, record_, visible_);
     return *found_;
@@ -349,7 +349,7 @@ class Attachment {
         write(found, Stored::no);
         add_analytics_answers(buffer_, &found.view, answers, width(), height());
         add_objects(part, affine, found.view.id, result.model, labels);
-      }  // else the copy of the buffer lost it
+      }  // otherwise the copy of the buffer lost it
     }
     record_->results.push_back(std::move(whole));
     write_record(buffer_, *record_);
@@ -410,7 +410,7 @@ class Attachment {
     record_->picture = visible_;
   }
 
-  // It is made when the first new id is needed: most frames need none.
+  // Makes it when the first new id is needed, because most frames need none.
   Ids& ids() {
     if (!ids_) ids_.emplace(buffer_, record_);
     return *ids_;
@@ -424,7 +424,7 @@ class Attachment {
   void add_object(RegionView& view) {
     view.id = ids().next();
     add_parameters(add_roi(buffer_, view), view, visible_);
-    // GstAnalytics gets its track with its times.
+    // Keeps the track back, which GstAnalytics gets together with its times.
     const std::optional<uint64_t> track = std::exchange(view.track_id, std::nullopt);
     add_analytics_objects(buffer_, {&view});
     view.track_id = track;
@@ -434,7 +434,8 @@ class Attachment {
   void add_objects(const PartResult& part, const Affine& affine, int parent,
                    const std::string& model, const std::vector<std::string>& labels) {
     for (const Detection& detection : part.results.detections) {
-      if (parent != 0 && detection.subject != Subject::found) continue;  // the region itself
+      // A result about the region itself.
+      if (parent != 0 && detection.subject != Subject::found) continue;
       RegionView view = region_of(detection, labels, model);
       if (!move_region(view, affine, width(), height())) continue;
       view.parent_id = parent;
@@ -443,8 +444,8 @@ class Attachment {
     }
   }
 
-  // Gives a region what was found of itself: points and a mask replace those that it had, and a better
-  // box replaces its own.
+  // Adds to a region what was found about it: points and a mask replace those that it had, and a
+  // better box replaces its own.
   void refine(const PartResult& part, const Affine& affine, const std::vector<std::string>& labels,
               Found& found) {
     for (const Detection& detection : part.results.detections) {
@@ -480,14 +481,15 @@ class Attachment {
     }
   }
 
-  // Writes the new parts of a region's view, and an id if it had none. stored: what the record has of it
-  // where nothing else has changed it.
+  // Writes the new parts of a region's view, and an id if it had none. `stored`: which parts the
+  // record has already, provided that nothing else has changed the region.
   void write(Found& found, Stored stored) {
     if (found.roi == nullptr) {
       found.view.id = ids().next();
       found.roi = add_roi(buffer_, found.view);
     } else if (!found.recorded && !ids().is_unique(found.roi->id)) {
-      // Others leave 0 or count anew; nothing could be said of a region that is not told apart.
+      // Gives it an id of its own: other elements leave 0 or start counting again, and results need
+      // regions that can be told apart.
       found.roi->id = found.view.id = ids().next();
     }
     add_parameters(found.roi, found.view, visible_);

@@ -1,4 +1,4 @@
-// Views written as GstStructures and read from them.
+// Writes views as GstStructures and reads them.
 #include "gst/meta/parameters.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ constexpr TypeName kTypes[] = {
     {"i64", "I64", 72, 8},  {"u64", "U64", 73, 8},  {"boolean", "BOOL", 41, 1},
 };
 
-// Values of the field `type`, which says what a structure other than `detection` is. Raw tensors
+// Values of the field `type`, which tells what a structure other than `detection` is. Raw tensors
 // have none.
 constexpr char kClassification[] = "classification_result";
 constexpr char kText[] = "text";
@@ -32,7 +32,7 @@ bool is_among(std::string_view name, const Names& names) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// A structure's name may hold letters, digits and /-_.:+ only, and starts with a letter.
+// Makes a valid name of a structure: letters, digits and /-_.:+ only, starting with a letter.
 // "detection" is the object's own.
 std::string structure_name(const std::string& name) {
   std::string valid;
@@ -51,7 +51,7 @@ void set_some(GstStructure* s, Field field, const std::string& text) {
   if (!text.empty()) set(s, field, text);
 }
 
-// A GstValueArray of count values of type GType; fill(GValue*, i) sets each.
+// Sets a GstValueArray of `count` values of type GType; fill(GValue*, i) sets each.
 template <typename Fill>
 void set_array(GstStructure* s, Field field, GType type, size_t count, Fill&& fill) {
   GValue array = G_VALUE_INIT;
@@ -172,7 +172,7 @@ void set_grid(GstStructure* s, const GridView& grid, const char* type) {
   set(s, "y_max"_f, grid.area.y_max);
 }
 
-// False: the data is not as large as the grid.
+// Returns false if the data is not as large as the grid.
 bool read_grid(const GstStructure* s, size_t bytes, GridView& grid) {
   const std::vector<int> dims = integers(s, "dims"_f);
   grid.values = read_data(s);
@@ -193,7 +193,8 @@ Structure classification_structure(const ClassificationView& answer) {
   set(s.get(), "attribute_name"_f, answer.attribute);
   set(s.get(), "layer_name"_f, answer.attribute);
   set(s.get(), "model_name"_f, answer.model);
-  // A class without a name goes by its number, since readers look for a label. Names may be numbers, too.
+  // Writes the number of a class without a name, since readers look for a label. Names may be
+  // numbers, too.
   set(s.get(), "label"_f, answer.label.empty() ? std::to_string(answer.label_id) : answer.label);
   if (answer.label.empty()) set(s.get(), "unnamed"_f, true);
   set(s.get(), "label_id"_f, answer.label_id);
@@ -307,7 +308,7 @@ void set_points(GstStructure* s, const std::vector<P>& points) {
     });
 }
 
-// Names and bones come with the points, so that a reader needs no table of its own.
+// Writes names and bones with the points, so that a reader needs no table of its own.
 void set_skeleton(GstStructure* s, Skeleton skeleton) {
   const SkeletonFacts& facts = skeleton_of(skeleton);
   if (facts.points.empty()) return;

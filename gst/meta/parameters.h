@@ -1,5 +1,5 @@
-// Views as GstStructures, named and laid out as DL Streamer's parameters of a region are, so that
-// applications that read those can read these. docs/metadata.md lists every field.
+// Views as GstStructures, with the names and layout of DL Streamer's parameters of a region, so
+// that applications that read those can read these. docs/metadata.md lists every field.
 #pragma once
 
 #include <gst/gst.h>
@@ -15,40 +15,40 @@ namespace clinfer {
 
 using Structure = Handle<GstStructure>;
 
-// An element type as the engine, DL Streamer's JSON and its structures name it.
+// An element type in the names of the engine, of DL Streamer's JSON and of its structures.
 struct TypeName {
   const char* engine;  // "f32"
   const char* json;    // "FP32"
-  int number;          // of the structures' field `precision`
-  size_t bytes;        // of one value
+  int number;          // in the structures' field `precision`
+  size_t bytes;        // bytes of one value
 };
-// Finds a type by the engine's name; null: unknown.
+// Finds a type by the engine's name; returns null for an unknown one.
 const TypeName* type_named(const std::string& engine_name);
 
-// Names of structures.
+// A list of structures' names.
 using Names = std::vector<std::string>;
 
-// The names of a region's own parameters of which it has one each.
+// The names of parameters that a region has at most once.
 inline constexpr char kDetection[] = "detection";
 inline constexpr char kMask[] = "mask";
 inline constexpr char kKeyPoints[] = "keypoints";
 inline constexpr char kLandmarks[] = "landmarks";
 
-// The parameters of a region, `detection` first, but for those whose names are `present`. width,
-// height: of the picture, in pixels.
+// Returns the parameters of a region, `detection` first, without those whose names are in
+// `present`. `width`, `height`: of the picture, in pixels.
 std::vector<Structure> parameters_of(const RegionView& region, int width, int height,
                                      const Names& present = {});
 std::vector<Structure> parameters_of(const Answers& answers, const Names& present = {});
 
-// Adds the contents of a parameter, ours or another element's. Sizes and counts in it are checked
-// against its data; contents that contradict each other are left out.
+// Add the contents of a parameter, ours or another element's. Sizes and counts in it are checked
+// against its data; contradictory contents are left out.
 void read_parameter(const GstStructure* parameter, RegionView& region);
 void read_parameter(const GstStructure* parameter, Answers& answers);
 
-// "" when the field is missing or no string.
+// Returns "" if the field is missing or no string.
 std::string text_of(const GstStructure* structure, Field field);
 
-// Appends to / walks the GstValueList `field`, whose items are structures.
+// Append to the GstValueList `field`, whose items are structures, and walk it.
 void set_list(GstStructure* structure, Field field, std::vector<Structure> items);
 template <typename Visit>
 void for_each_item(const GstStructure* structure, Field field, Visit&& visit) {

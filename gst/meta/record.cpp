@@ -1,4 +1,4 @@
-// The custom meta written, read, and moved with the picture.
+// Writes the custom meta, reads it, and moves it with the picture.
 #include "gst/meta/record.h"
 
 #include <algorithm>
@@ -117,7 +117,7 @@ EventView read_event(const GstStructure* s) {
 
 // ---- adding to what is there --------------------------------------------------------------------
 
-// The list in a field, to be changed in place; it is made where it is absent.
+// Returns the list in a field, which may be changed in place; makes it if it is missing.
 GValue* list_in(GstStructure* s, Field field) {
   if (!has(s, field, GST_TYPE_LIST)) {
     GValue list = G_VALUE_INIT;
@@ -134,7 +134,7 @@ void append(GValue* list, Structure item) {
   gst_value_list_append_and_take_value(list, &value);
 }
 
-// Appends those items that the list does not have yet.
+// Appends the items that the list does not have yet.
 template <typename View, typename Make>
 void append_rest(GstStructure* s, Field field, const std::vector<View>& views, Make&& make) {
   if (views.empty()) return;
@@ -173,8 +173,8 @@ void extend(GstStructure* s, const Record& record) {
 
 // ---- effects of converters on the picture -------------------------------------------------------
 
-// Returns where the picture lies in the converted frame: videoscale and videoconvertscale add black
-// borders when the shape of the display changes, as their property add-borders says by default.
+// Returns where the picture lies in the converted frame. videoscale and videoconvertscale add black
+// borders if the shape of the display changes, unless their property add-borders is false.
 Affine scaled(const GstVideoInfo& in, const GstVideoInfo& out, const Rect& picture) {
   const int out_width = GST_VIDEO_INFO_WIDTH(&out), out_height = GST_VIDEO_INFO_HEIGHT(&out);
   int width = out_width, height = out_height;
@@ -193,7 +193,7 @@ Affine scaled(const GstVideoInfo& in, const GstVideoInfo& out, const Rect& pictu
       height = out_height;
       width = std::min(fitting(out_height, n, d), out_width);
     }
-    // Rounding is no border.
+    // Ignores a border of one pixel, which is due to rounding.
     if (out_height - height <= 1) height = out_height;
     if (out_width - width <= 1) width = out_width;
   }
@@ -213,8 +213,8 @@ void scale_record(GstBuffer* to, GstBuffer* from, const GstVideoMetaTransform& c
   const Affine affine = scaled(in, out, record->picture);
   const size_t regions = record->regions.size();
   move_record(*record, affine, {0, 0, GST_VIDEO_INFO_WIDTH(&out), GST_VIDEO_INFO_HEIGHT(&out)});
-  // GStreamer scales objects as if there were no borders. Objects of other elements cannot be told
-  // apart and put right.
+  // Corrects objects that GStreamer has scaled as if there were no borders. Objects of other
+  // elements cannot be told apart, and stay wrong.
   const bool has_borders =
       std::abs(affine.x_scale - 1) > 1e-6 || std::abs(affine.y_scale - 1) > 1e-6;
   const size_t objects = count_analytics_objects(to);
@@ -242,7 +242,7 @@ gboolean transform(GstBuffer* to, GstCustomMeta* meta, GstBuffer* from, GQuark t
       return TRUE;
     }
     if (!GST_VIDEO_META_TRANSFORM_IS_SCALE(type)) return FALSE;
-    // All metas of the input are one on the output.
+    // All metas of the input become one on the output.
     if (gst_buffer_get_custom_meta(to, kResultMeta) == nullptr)
       scale_record(to, from, *static_cast<const GstVideoMetaTransform*>(data));
     return TRUE;
@@ -257,7 +257,7 @@ void for_each_record(GstBuffer* buffer, Visit&& visit) {
   while (GstMeta* meta = gst_buffer_iterate_meta_filtered(buffer, &state, info->api)) visit(meta);
 }
 
-// Returns whether a region of interest comes after this meta.
+// Returns whether a region of interest follows this meta.
 bool is_before_region(GstBuffer* buffer, const GstMeta* record) {
   gpointer state = nullptr;
   bool passed = false;
@@ -271,8 +271,8 @@ bool is_before_region(GstBuffer* buffer, const GstMeta* record) {
 }  // namespace
 
 void register_result_meta() {
-  // These tags say that the picture's size and orientation matter: an element that changes them
-  // without telling metas about it drops this one, as it does regions of interest.
+  // These tags mean that the meta depends on the picture's size and orientation: an element that
+  // changes them without telling metas drops it, as it drops regions of interest.
   static const gchar* const kTags[] = {GST_META_TAG_VIDEO_STR, GST_META_TAG_VIDEO_ORIENTATION_STR,
                                        GST_META_TAG_VIDEO_SIZE_STR, nullptr};
   if (gst_meta_get_info(kResultMeta) == nullptr)
@@ -291,7 +291,8 @@ std::optional<Record> read_record(GstBuffer* buffer) {
       record.emplace();
       record->picture = picture;
     }
-    // Items that are no structures are not read, and then items and views are not the same.
+    // Counts items, because those that are no structures are not read, and then items and views do
+    // not match.
     size_t items = 0;
     const auto read = [&](Field field, auto& views, auto&& one) {
       for_each_item(s, field, [&](const GstStructure* item) { views.push_back(one(item)); });

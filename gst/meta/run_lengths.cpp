@@ -1,4 +1,4 @@
-// Masks and maps at the picture's resolution.
+// Computes masks and maps at the picture's resolution.
 #include "gst/meta/run_lengths.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace clinfer {
 namespace {
 
-// A pixel's place between two cells of a grid along one axis.
+// The place of a pixel between two cells of a grid, along one axis.
 struct Place {
   int low = 0, high = 0;
   float weight = 0;  // of `high`
@@ -30,7 +30,7 @@ std::vector<Place> places(int first, int count, int size, float area_min, float 
     place.inside = true;
     place.low = static_cast<int>(cell);
     place.weight = static_cast<float>(cell - place.low);
-    // A neighbour without weight may be no number.
+    // Ignores a neighbour without weight, which may be NaN.
     place.high = place.weight > 0 ? std::min(place.low + 1, cells - 1) : place.low;
   }
   return list;
@@ -54,7 +54,7 @@ const Value* grid_values(const GridView& grid) {
                                                             : values_of<Value>(grid.values);
 }
 
-// Run lengths, written pixel by pixel in any growing order of places.
+// Collects run lengths; pixels come in ascending order of places.
 class Runs {
  public:
   void add(uint64_t from, uint64_t count) {

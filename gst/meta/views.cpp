@@ -1,4 +1,4 @@
-// Regions moved from one picture to another.
+// Moves regions from one picture to another.
 #include "gst/meta/views.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ PictureBox moved(const PictureBox& box, const Affine& a) {
           std::max(from.y, to.y)};
 }
 
-// The area moves, and the cells follow where the picture is turned or mirrored.
+// Moves a grid's area, and rearranges the cells if the picture is turned or mirrored.
 void move_grid(GridView& grid, size_t cell_size, const Affine& a) {
   grid.area = moved(grid.area, a);
   if ((!a.transposed && a.x_scale >= 0 && a.y_scale >= 0) || grid.values == nullptr) return;
@@ -103,7 +103,7 @@ bool move_region(RegionView& region, const Affine& affine, int width, int height
   region.x = rect.x, region.y = rect.y, region.width = rect.width, region.height = rect.height;
   if (region.corners) {
     for (Point& corner : *region.corners) move_point(corner, affine);
-    // In a mirror, the right is the left, and clockwise is the other way round.
+    // Exchanges sides if the picture is mirrored, since clockwise becomes anticlockwise.
     if ((affine.x_scale * affine.y_scale < 0) != affine.transposed) {
       std::swap((*region.corners)[0], (*region.corners)[1]);
       std::swap((*region.corners)[2], (*region.corners)[3]);
@@ -138,7 +138,7 @@ OrientedBox oriented_box(const std::array<Point, 4>& corners, int width, int hei
   const Point along = side(0, 1), down = side(0, 3);
   box.width = std::hypot(along.x, along.y);
   box.height = std::hypot(down.x, down.y);
-  // The longer side says the angle more exactly.
+  // Takes the angle of the longer side, which is more exact.
   box.rotation =
       box.width >= box.height ? std::atan2(along.y, along.x) : std::atan2(-down.x, down.y);
   return box;

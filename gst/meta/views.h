@@ -17,10 +17,10 @@
 
 namespace clinfer {
 
-// Values that several views and structures share without a copy; null: none.
+// Values that several views and structures share without a copy; may be null.
 using Bytes = std::shared_ptr<GBytes>;
 
-// The bytes of `values`, kept alive by `owner`.
+// Returns the bytes of `values`, kept alive by `owner`.
 template <typename Value, typename Owner>
 Bytes bytes_of(const std::vector<Value>& values, std::shared_ptr<Owner> owner) {
   using Holder = std::shared_ptr<Owner>;
@@ -30,12 +30,12 @@ Bytes bytes_of(const std::vector<Value>& values, std::shared_ptr<Owner> owner) {
                    new Holder(std::move(owner))),
                g_bytes_unref);
 }
-// Number of whole values of this type; 0 for null.
+// Returns the number of whole values of this type; 0 for null.
 template <typename Value>
 size_t count_of(const Bytes& bytes) {
   return bytes == nullptr ? 0 : g_bytes_get_size(bytes.get()) / sizeof(Value);
 }
-// The values where they lie; null when there are none or the memory is not aligned for them.
+// Returns the values in place; null if there are none, or the memory is not aligned for them.
 template <typename Value>
 const Value* values_of(const Bytes& bytes) {
   const void* data = bytes == nullptr ? nullptr : g_bytes_get_data(bytes.get(), nullptr);
@@ -47,15 +47,14 @@ struct PictureBox {
   float x_min = 0, y_min = 0, x_max = 0, y_max = 0;
 };
 
-// A map from one picture's coordinates to another's: x * x_scale + x_shift, the same for y. In a
-// transposed picture y counts for the new x, and x for the new y; in a mirrored one, a scale is
-// negative.
+// A map from one picture's coordinates to another's: x * x_scale + x_shift, and the same for y. If
+// transposed, the new x follows from y, and the new y from x. A negative scale mirrors.
 struct Affine {
   double x_scale = 1, x_shift = 0, y_scale = 1, y_shift = 0;
   bool transposed = false;
 };
 
-// held: repeated from an earlier frame.
+// held: repeated from an earlier frame
 struct ClassificationView : Classification {
   std::string model;
   bool held = false;
@@ -72,24 +71,24 @@ struct TensorView {
   std::string type;  // the engine's name of the element type: "f32"
   std::string model;
   std::vector<int> dims;
-  Bytes data;  // null: not attached
+  Bytes data;  // null: the data is not attached
   bool held = false;
 };
 
-// Values of cells that cover part of the picture evenly, row by row.
+// Values of cells that divide a part of the picture evenly, row by row.
 struct GridView {
   int columns = 0, rows = 0;
   PictureBox area;  // may reach beyond the picture
-  Bytes values;     // columns * rows of them
+  Bytes values;     // columns * rows values
 };
 
-// The pixels of an object's box that belong to the object: those whose bilinear value is above
-// `level`.
-struct MaskView : GridView {  // values: float
+// The pixels of an object's box that belong to the object: those where the interpolated value is
+// above `level`.
+struct MaskView : GridView {  // values are float
   float level = 0.5f;
 };
 
-struct MapView : GridView {  // values: uint16_t (label_id) of kind `classes`, else float
+struct MapView : GridView {  // values are uint16_t (label_id) for kind `classes`, else float
   std::string name, model;
   MapKind kind = MapKind::classes;
   std::vector<std::string> labels;  // by label_id; empty: unknown
@@ -110,31 +109,31 @@ struct Answers {
 };
 
 struct RegionView : Answers {
-  int x = 0, y = 0, width = 0, height = 0;  // pixels of the visible picture, at least 1x1
+  int x = 0, y = 0, width = 0, height = 0;  // pixels of the visible picture; at least 1x1
   int id = 0, parent_id = 0;                // 0: none
-  int analytics_id = -1;                    // of its object in GstAnalytics; -1: none
+  int analytics_id = -1;                    // of its object in GstAnalytics; -1: it has none
   std::optional<uint64_t> track_id;
-  bool predicted = false;          // by a tracker, on a frame without inference
+  bool predicted = false;          // by a tracker, on a frame on which no network looked for it
   std::vector<std::string> zones;  // names of the zones that the object is in
   std::string roi_type;
-  bool has_detection = false;  // a network found it; else `box` is the rectangle above
-  bool held = false;           // on an earlier frame
+  bool has_detection = false;  // true: a network found it; false: `box` is the rectangle above
+  bool held = false;           // from an earlier frame
   PictureBox box;
   double confidence = 0;
   std::optional<int> label_id;
   std::string label;  // empty: unknown
-  std::string model;  // the one that found it; empty: unknown
-  // Corners of an object that was found with an angle: clockwise, its own top left corner first.
+  std::string model;  // the model that found it; empty: unknown
+  // Corners of an object that was found with an angle: clockwise, beginning with the object's own
+  // top left corner.
   std::optional<std::array<Point, 4>> corners;
-  Skeleton skeleton = Skeleton::none;  // of the key points
+  Skeleton skeleton = Skeleton::none;  // which skeleton the key points belong to
   std::vector<KeyPoint> keypoints;
   std::vector<Point> landmarks;
   std::optional<MaskView> mask;
 };
 
-// Says what became of a frame: the network was run on it, it was skipped by choice or for want of
-// time, it was late because the sink would have got it too late, or it is held: the results are
-// those of an earlier frame.
+// The fate of a frame. run: the network was run on it. skipped: by choice, or for lack of time.
+// late: it would have reached the sink too late. held: the results are those of an earlier frame.
 enum class Outcome { run, skipped, late, held };
 std::string_view name_of(Outcome outcome);  // "run", "skipped", "late", "held"
 std::optional<Outcome> outcome_named(std::string_view name);
@@ -149,10 +148,10 @@ struct ResultView : Answers {
 struct EventView {
   std::string type;       // "cross", "enter", "leave", "dwell"
   std::string zone;       // the name of the line or zone
-  std::string direction;  // of "cross": "in", "out"
+  std::string direction;  // for "cross": "in" or "out"
   uint64_t track_id = 0;
   std::string label;
-  std::optional<double> seconds;  // of "leave" and "dwell": in the zone
+  std::optional<double> seconds;  // for "leave" and "dwell": time in the zone
 };
 
 // A line or zone with its counts up to this frame.
@@ -160,36 +159,37 @@ struct ZoneView {
   std::string name;
   bool is_line = false;
   std::vector<Point> points;
-  uint64_t in = 0, out = 0;  // crossed in either direction, or entered and left
-  uint64_t inside = 0;       // of a zone: objects that are in it
+  // Numbers of objects that crossed in either direction, or that entered and left.
+  uint64_t in = 0, out = 0;
+  uint64_t inside = 0;  // for a zone: number of objects in it
 };
 
-// The results on a frame. All of them are in shares of the part of the picture that viewers see;
-// the view does not say where that part lies in the frame.
+// The results on a frame, in shares of the part of the picture that viewers see; the view does not
+// tell where that part lies in the frame.
 struct FrameView {
   std::vector<RegionView> regions;
-  std::vector<ResultView> results;  // one for each element that the frame passed
+  std::vector<ResultView> results;  // for each element that the frame has passed
   std::vector<ZoneView> zones;
   std::vector<EventView> events;
 };
 
 // ---- geometry -----------------------------------------------------------------------------------
 
-// Maps the coordinates of the picture `from` to those of the picture `to`; both in one frame's
-// pixels.
+// Maps the coordinates of the picture `from` to those of the picture `to`; both are in pixels of
+// one frame.
 Affine between(const Rect& from, const Rect& to);
 
-// A box's whole pixels in a picture of this size: at least one, inside it.
+// Returns a box's whole pixels in a picture of this size: at least one pixel, inside the picture.
 Rect pixels_of(const PictureBox& box, int width, int height);
 
-// Moves a region into another picture of width x height pixels; false: it lies outside, and stays
-// as it was.
+// Move to another picture of width x height pixels. move_region() returns false if the region lies
+// outside, and then does not change it.
 bool move_region(RegionView& region, const Affine& affine, int width, int height);
 void move_answers(Answers& answers, const Affine& affine);
 void move_zone(ZoneView& zone, const Affine& affine);
 
-// The rectangle with these corners in a picture of this size, in pixels; where the picture was
-// squeezed, the rectangle nearest to the slanted shape.
+// Returns the rectangle with these corners in a picture of this size, in pixels. If the picture was
+// squeezed, returns the rectangle closest to the slanted shape.
 OrientedBox oriented_box(const std::array<Point, 4>& corners, int width, int height);
 
 }  // namespace clinfer

@@ -1,4 +1,4 @@
-// Statistics as text for Prometheus.
+// Writes statistics in the text format of Prometheus.
 #include "gst/metrics/exposition.h"
 
 #include <dirent.h>
@@ -16,7 +16,7 @@
 namespace clinfer {
 namespace {
 
-// A field of a structure of statistics, as a metric.
+// The mapping of a field of a statistics structure to a metric.
 struct Field {
   const char* structure;
   const char* field;
@@ -24,7 +24,7 @@ struct Field {
   const char* type;
   const char* help;
   double scale = 1;
-  const char* label = nullptr;  // a further one, with its value
+  const char* label = nullptr;  // a further label, with its value
   const char* value = nullptr;
 };
 
@@ -74,7 +74,7 @@ constexpr Field kFields[] = {
     {"cltrack-stats", "ids", "clinfer_track_ids_total", "counter", "Ids that cltrack has given."},
 };
 
-// A field of any numeric type; nothing where it is absent.
+// Reads a field of any numeric type; returns nothing if it is missing.
 bool number_of(const GstStructure* structure, const char* field, double& number) {
   const GValue* value = gst_structure_get_value(structure, field);
   if (value == nullptr) return false;
@@ -98,8 +98,8 @@ std::string name_of(gpointer object) {
   return text;
 }
 
-// Calls `visit` once for each element of an iterator, after the walk is complete: the walk starts again when the bin
-// changes meanwhile, and no element is visited twice.
+// Calls `visit` once for each element of an iterator, after the walk is complete: the walk starts
+// again if the bin changes meanwhile, and no element is visited twice.
 void for_each(GstIterator* iterator, const std::function<void(gpointer)>& visit) {
   std::vector<Handle<GstElement>> seen;
   GValue value = G_VALUE_INIT;
@@ -120,7 +120,7 @@ void for_each(GstIterator* iterator, const std::function<void(gpointer)>& visit)
   for (const Handle<GstElement>& element : seen) visit(element.get());
 }
 
-// A sink pad of an element; null where it has none.
+// Returns a sink pad of an element; null if it has none.
 GstPad* first_sink_pad(GstElement* element) {
   GstPad* pad = nullptr;
   const GstElement* const locked = element;
@@ -142,7 +142,7 @@ std::string escaped(const std::string& value) {
 }  // namespace
 
 std::string camera_of(GstElement* element) {
-  // Pipelines have no cycles of pads; the limit is for those that are being relinked.
+  // Limits the walk, for pads that are being relinked; otherwise pads form no cycles.
   constexpr int kMost = 1000;
   Handle<GstElement> at(GST_ELEMENT(gst_object_ref(element)));
   for (int i = 0; i < kMost; ++i) {
@@ -151,7 +151,7 @@ std::string camera_of(GstElement* element) {
     const Handle<GstPad> peer(gst_pad_get_peer(sink.get()));
     if (peer == nullptr) return "";
     Handle<GstObject> parent(gst_pad_get_parent(peer.get()));
-    // The peer of the first pad in a bin is inside the bin's own pad.
+    // Leaves the bin, because the peer of the first pad in a bin is inside the bin's own pad.
     while (parent != nullptr && GST_IS_PAD(parent.get())) {
       const Handle<GstPad> outside(gst_pad_get_peer(GST_PAD(parent.get())));
       parent = Handle<GstObject>(outside != nullptr ? gst_pad_get_parent(outside.get()) : nullptr);
@@ -265,7 +265,8 @@ void Exposition::add_process() {
     int entries = 0;
     while (readdir(folder) != nullptr) ++entries;
     closedir(folder);
-    add("process_open_fds", "gauge", "Open file descriptors.", {}, entries - 3);  // ., .., folder
+    // Without ., .. and the folder itself.
+    add("process_open_fds", "gauge", "Open file descriptors.", {}, entries - 3);
   }
 }
 

@@ -1,4 +1,4 @@
-// The statistics of a pipeline's elements in the text format of Prometheus (version 0.0.4).
+// Writes the statistics of a pipeline's elements in the text format of Prometheus (version 0.0.4).
 #pragma once
 
 #include <gst/gst.h>
@@ -9,17 +9,18 @@
 
 namespace clinfer {
 
-// Samples by metric, in the order in which they come; the text has each metric once, with its help and type.
-// For one thread.
+// Collects samples by metric, in the order in which they come. The text has each metric once, with
+// its help and type. Not thread-safe.
 class Exposition {
  public:
-  using Labels = std::vector<std::pair<std::string, std::string>>;  // name and value
+  using Labels = std::vector<std::pair<std::string, std::string>>;  // names and values
 
-  // Adds what the elements in `pipeline`, and in bins inside, have in their property `stats`, and how full its queues
-  // are. A sample has the labels `pipeline`, `element` and `camera`: the name of the source whose frames the
-  // element gets.
+  // Adds the property `stats` of the elements in `pipeline`, and in bins inside of it, and how full
+  // its queues are. A sample has the labels `pipeline`, `element` and `camera`: the name of the
+  // source whose frames the element gets.
   void add_pipeline(GstElement* pipeline);
-  // Memory, CPU time and file descriptors of this process, as the client libraries of Prometheus name them.
+  // Adds memory, CPU time and file descriptors of this process, with the names that Prometheus'
+  // client libraries use.
   void add_process();
 
   std::string text() const;
@@ -39,7 +40,8 @@ class Exposition {
   std::vector<Metric> metrics_;
 };
 
-// The name of the source element whose frames `element` gets: of several inputs, by the first. "" where it gets none.
+// Returns the name of the source element whose frames `element` gets (by its first input, if it has
+// several); "" if there is none.
 std::string camera_of(GstElement* element);
 
 }  // namespace clinfer

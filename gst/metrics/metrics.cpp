@@ -1,4 +1,5 @@
-// clmetrics: an element without pads; put into a pipeline, it serves the statistics of all elements there by HTTP.
+// Implements clmetrics, an element without pads. In a pipeline, it serves the statistics of all
+// elements there by HTTP.
 #include "gst/metrics/metrics.h"
 
 #include <algorithm>
@@ -18,7 +19,7 @@ namespace {
 using clinfer::Handle;
 using clinfer::LocalServer;
 
-// Of all pipelines in the process that have a clmetrics with the same port.
+// Serves all pipelines in the process that have a clmetrics with the same port.
 class Endpoint {
  public:
   explicit Endpoint(unsigned port)
@@ -34,7 +35,7 @@ class Endpoint {
   }
 
  private:
-  // The pipelines of the elements, each once.
+  // Returns the pipelines of the elements, each once.
   std::vector<Handle<GstElement>> pipelines() {
     std::vector<Handle<GstElement>> found;
     const std::lock_guard lock(mutex_);
@@ -59,11 +60,12 @@ class Endpoint {
   }
 
   std::mutex mutex_;
-  std::vector<GstElement*> elements_;  // which live: they leave before they end
-  LocalServer server_;                 // the last to come and the first to go
+  std::vector<GstElement*> elements_;  // elements that live; they are removed before they end
+  LocalServer server_;                 // made last and destroyed first
 };
 
-// The endpoint of a port, made by the first element that wants it. Throws Error where the port cannot be used.
+// Returns the endpoint of a port, made by the first element that wants it. Throws Error if the port
+// cannot be used.
 std::shared_ptr<Endpoint> endpoint_at(unsigned port) {
   static std::mutex& mutex = *new std::mutex;
   static auto& endpoints = *new std::map<unsigned, std::weak_ptr<Endpoint>>;
@@ -78,7 +80,7 @@ struct MetricsSettings {
 };
 
 struct MetricsState {
-  // The object lock guards these:
+  // Members that the object lock guards:
   MetricsSettings settings;
   clinfer::LostProperties lost;
   std::optional<MetricsSettings> in_force;

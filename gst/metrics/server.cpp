@@ -1,4 +1,4 @@
-// A server of libsoup on a main loop of its own.
+// Runs a libsoup server on a main loop of its own.
 #include "gst/metrics/server.h"
 
 #include <libsoup/soup.h>
@@ -36,7 +36,7 @@ LocalServer::LocalServer(unsigned port, std::function<Reply(const std::string& p
 }
 
 LocalServer::~LocalServer() {
-  // In the loop, so that it is running when it is told to end.
+  // Quits from inside the loop, which is then certain to run.
   GSource* source = g_idle_source_new();
   const GSourceFunc quit = [](gpointer loop) -> gboolean {
     g_main_loop_quit(static_cast<GMainLoop*>(loop));

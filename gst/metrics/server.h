@@ -13,13 +13,13 @@ class LocalServer {
  public:
   struct Reply {
     int status = 200;
-    std::string type;  // of the content
+    std::string type;  // MIME type of the content
     std::string body;
   };
-  // Calls `answer` with the path of each GET request, in a thread of its own, one request at a time. Throws Error
-  // where the port cannot be used.
+  // Calls `answer` with the path of each GET request, on a thread of its own, one request at a
+  // time. Throws Error if the port cannot be used.
   LocalServer(unsigned port, std::function<Reply(const std::string& path)> answer);
-  // Waits for a request that is being answered.
+  // Waits until a request that is being answered is done.
   ~LocalServer();
   LocalServer(const LocalServer&) = delete;
   LocalServer& operator=(const LocalServer&) = delete;

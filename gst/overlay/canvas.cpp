@@ -1,4 +1,4 @@
-// Drawing into video frames of 8 and 10 bits.
+// Draws into video frames of 8 and 10 bits.
 #include "gst/overlay/canvas.h"
 
 #include <algorithm>
@@ -11,7 +11,8 @@ namespace {
 
 constexpr unsigned kMostComponents = 4;
 
-// The samples of one component of a frame: bytes, or two bytes each, whose upper or lower bits count.
+// The samples of one component of a frame: single bytes, or two bytes each, of which the upper or
+// lower bits are used.
 class Samples {
  public:
   Samples(GstVideoFrame* frame, unsigned c)
@@ -71,7 +72,7 @@ std::array<int, 4> Canvas::components(Rgb color) const {
   if (GST_VIDEO_INFO_IS_RGB(&info)) return {color.r, color.g, color.b, 255};
   const double unit = 1 << (GST_VIDEO_FORMAT_INFO_DEPTH(info.finfo, 0) - 8);
   const int most = static_cast<int>(256 * unit) - 1;
-  // Y'CbCr by the frame's own matrix and range; gray is its luma.
+  // Converts to Y'CbCr by the frame's own matrix and range; gray is its luma.
   double kr = 0.299, kb = 0.114;
   gst_video_color_matrix_get_Kr_Kb(info.colorimetry.matrix, &kr, &kb);
   const bool full =
@@ -104,8 +105,8 @@ void Canvas::draw(int x0, int y0, int x1, int y1, Rgb color, Coverage&& coverage
     for (int cy = y0 >> sub_y; cy <= (y1 - 1) >> sub_y; ++cy) {
       for (int cx = x0 >> sub_x; cx <= (x1 - 1) >> sub_x; ++cx) {
         int covered = 0, pixels = 0;
-        // The share of the sample's pixels that is covered; pixels beyond the frame's edge do not
-        // count.
+        // Computes which share of the sample's pixels is covered; pixels beyond the frame's edge do
+        // not count.
         for (int py = cy << sub_y; py < (cy + 1) << sub_y && py < frame_height; ++py) {
           for (int px = cx << sub_x; px < (cx + 1) << sub_x && px < frame_width; ++px) {
             ++pixels;
@@ -137,11 +138,11 @@ void Canvas::blend(int x, int y, const Mask& mask, Rgb color, int opacity) {
 }
 
 void Canvas::line(float x0, float y0, float x1, float y1, float width, Rgb color) {
-  // Lines far outside are skipped, since their ends do not fit into integers.
+  // Skips lines far outside of the picture, since their ends do not fit into integers.
   const float most = 4.0f * static_cast<float>(std::max(width_, height_)) + 100;
   for (const float v : {x0, y0, x1, y1})
     if (!(std::fabs(v) < most)) return;
-  // A line is drawn in pieces, so that a slanted one does not visit its whole rectangle.
+  // Draws a line in pieces, so that a slanted one does not visit its whole rectangle.
   constexpr float kPiece = 48;
   const float length = std::hypot(x1 - x0, y1 - y0);
   const int pieces = std::max(1, static_cast<int>(length / kPiece));
@@ -181,7 +182,7 @@ void Canvas::paint(const std::vector<int32_t>& index, const std::vector<Paint>& 
     const Samples samples(frame_, c);
     const int sub_x = samples.sub_x, sub_y = samples.sub_y;
     for (int cy = top_ >> sub_y; cy <= (top_ + height_ - 1) >> sub_y; ++cy) {
-      // A chroma sample takes the colour of the pixel at its corner.
+      // Gives a chroma sample the colour of the pixel at its corner.
       const int y = std::clamp((cy << sub_y) - top_, 0, height_ - 1);
       const int32_t* places = &index[static_cast<size_t>(y) * static_cast<size_t>(width_)];
       for (int cx = left_ >> sub_x; cx <= (left_ + width_ - 1) >> sub_x; ++cx) {
@@ -206,7 +207,7 @@ void Canvas::blur(int x, int y, int width, int height, int cells) {
   for (unsigned c = 0; c < count_components(frame_); ++c) {
     const Samples samples(frame_, c);
     const int sub_x = samples.sub_x, sub_y = samples.sub_y;
-    // Means of cells, and between their middles what lies between them.
+    // Computes the means of cells, and interpolates between their centres.
     std::vector<float> sums(static_cast<size_t>(columns) * static_cast<size_t>(rows), 0);
     std::vector<int> counts(sums.size(), 0);
     const auto for_each_sample = [&](auto&& visit) {
@@ -237,14 +238,15 @@ void Canvas::blur(int x, int y, int width, int height, int cells) {
       };
       const float above = mean(0, 0) * (1 - p) + mean(1, 0) * p;
       const float below = mean(0, 1) * (1 - p) + mean(1, 1) * p;
-      // The value lies between means, so it is one that the sample can have.
+      // The value lies between means, so the sample can have it.
       samples.set(x_at, y_at, static_cast<int>(std::lround(above * (1 - q) + below * q)));
     });
   }
 }
 
 Rgb color_of(unsigned number) {
-  // Steps of the golden ratio round the colour circle: any few numbers are far apart.
+  // Goes round the colour circle in steps of the golden ratio, so that colours of consecutive
+  // numbers are far apart.
   const double hue = std::fmod(0.33 + number * 0.61803398875, 1.0) * 6;
   const double value = number % 2 == 0 ? 1.0 : 0.85, saturation = 0.9;
   const auto channel = [&](double shift) {

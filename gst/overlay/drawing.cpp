@@ -24,8 +24,9 @@ std::string percent(double confidence) {
   return text;
 }
 
-// Text from right to left would pull a number after it to its other side, without its percent sign; a left-to-right
-// mark keeps them apart. The blank before the mark belongs to the direction of the whole tag, so that it stays between.
+// Appends a text to a tag. Text from right to left would pull a number after it to its other side,
+// without its percent sign, so that a left-to-right mark separates them. The blank stands before
+// the mark, and so belongs to the direction of the whole tag.
 void add(std::string& tag, const std::string& text) {
   if (tag.empty() || text.empty()) {
     tag += text;
@@ -35,7 +36,7 @@ void add(std::string& tag, const std::string& text) {
   tag += (is_ascii ? " " : " \u200e") + text;
 }
 
-// The label of an object. A skeleton says what it is of where the model has no names.
+// Returns the label of an object. A skeleton implies what it belongs to if the model has no names.
 std::string name_of(const RegionView& region) {
   if (!region.label.empty()) return region.label;
   const bool one_class = !region.label_id || *region.label_id == 0;
@@ -54,8 +55,9 @@ std::string name_of(const RegionView& region) {
   }
 }
 
-// The tags of a region from the longest to the shortest: scores of attributes, attributes and texts, the object's
-// score, and its name beside a number go one by one. None is empty.
+// Returns the tags of a region from the longest to the shortest: scores of attributes, attributes
+// and texts, the object's score, and its name beside a number are left out one after the other. No
+// tag is empty.
 std::vector<std::string> tags_of(const RegionView& region, const DrawingStyle& style) {
   std::string name, id, score;
   if (style.show_labels) name = name_of(region);
@@ -64,7 +66,7 @@ std::vector<std::string> tags_of(const RegionView& region, const DrawingStyle& s
   std::string attributes, names;
   std::string last;
   for (const ClassificationView& answer : region.classifications) {
-    // The best of several answers of one output is enough; a number without a name says nothing.
+    // Takes only the best of several answers of one output, and none without a name.
     if (answer.attribute == last || answer.label.empty()) continue;
     last = answer.attribute;
     if (style.show_labels) add(attributes, answer.label), add(names, answer.label);
@@ -98,7 +100,7 @@ Sizes sizes_for(const Canvas& canvas, const DrawingStyle& style) {
   sizes.line = style.line_width != 0
                    ? static_cast<int>(style.line_width)
                    : std::max(1, static_cast<int>(std::lround(canvas.height() / 240.0)));
-  // A line that is a whole number of chroma samples wide keeps its colour.
+  // Makes lines as wide as a chroma sample at least, so that they keep their colour.
   if (style.line_width == 0)
     sizes.line = std::max(sizes.line, std::max(canvas.x_step(), canvas.y_step()));
   sizes.font = style.font_size != 0
@@ -143,8 +145,8 @@ bool hits(const Edges& place, const std::vector<Edges>& others) {
                      [&](const Edges& other) { return overlap(place, other); });
 }
 
-// The first free place of a tag of this size: above its box, inside below its line, below, each at the left or right edge; always
-// inside the picture.
+// Returns the first free place for a tag of this size: above its box, inside below its upper line,
+// or below it, each at the left or right edge; always inside the picture.
 std::optional<Edges> free_place(const Canvas& canvas, const Edges& box, int line, int width,
                                 int height, const std::vector<Edges>& taken,
                                 const std::vector<Edges>& kept) {
@@ -159,7 +161,8 @@ std::optional<Edges> free_place(const Canvas& canvas, const Edges& box, int line
   return std::nullopt;
 }
 
-// As above, of a tag that must be seen: else at the next free place further down, else over other tags.
+// Returns a place for a tag that must be seen: if there is no such free place, the next one further
+// down, or one over other tags.
 Edges place_tag(const Canvas& canvas, const Edges& box, int width, int height,
                 const std::vector<Edges>& taken) {
   if (const auto place = free_place(canvas, box, 0, width, height, taken, {})) return *place;
@@ -173,14 +176,15 @@ Edges place_tag(const Canvas& canvas, const Edges& box, int width, int height,
   return {x, top, x + width, top + height};
 }
 
-// Colours of zones: pale, as those of labels and tracks are not.
+// Returns colours of zones, which are pale, unlike those of labels and tracks.
 Rgb color_of_zone(size_t number) {
   constexpr Rgb kColors[] = {{255, 255, 255}, {255, 232, 150}, {165, 225, 255},
                              {255, 190, 215}, {195, 250, 190}, {215, 200, 255}};
   return kColors[number % std::size(kColors)];
 }
 
-// Boxes tremble, and the middle of their lower edge with them: places are averaged with those around.
+// Averages a place with those around it, because boxes, and with them the centre of their lower
+// edge, tremble.
 Point smoothed(const std::deque<Point>& points, size_t at) {
   constexpr size_t kAround = 3;
   const size_t reach = std::min({kAround, at, points.size() - 1 - at});
@@ -200,10 +204,10 @@ bool is_inside(const PictureBox& box) {
          box.x_max >= box.x_min && box.y_max >= box.y_min;
 }
 
-// Points that a network is less sure of are guesses.
+// The confidence below which a point is a guess and is not drawn.
 constexpr float kLeastPoint = 0.3f;
 
-// One frame's drawing.
+// Draws one frame.
 class Painter {
  public:
   Painter(Canvas& canvas, const FrameView& frame, const DrawingStyle& style, TextCache& text,
@@ -217,7 +221,7 @@ class Painter {
         sizes_(sizes_for(canvas, style)) {
     for (const RegionView& region : frame.regions)
       if (is_inside(region.box)) order_.push_back(&region);
-    // The surest objects last, on top; their tags first, in the best places.
+    // Draws the objects with the highest confidence last, on top, but places their tags first.
     std::stable_sort(order_.begin(), order_.end(), [](const RegionView* a, const RegionView* b) {
       return a->confidence < b->confidence;
     });
@@ -282,7 +286,7 @@ class Painter {
       if (map.kind == MapKind::depth) range_of(values, least, most);
       constexpr int kSteps = 64;
       for (int step = 0; step < kSteps; ++step) {
-        // Depth is all coloured; of the others, what is little shows little.
+        // Colours all of a depth map; in other maps, low values are almost transparent.
         const int share = map.kind == MapKind::depth ? kSteps - 1 : step;
         paints.push_back({heat(static_cast<double>(step) / (kSteps - 1)),
                           static_cast<uint8_t>(opacity() * share / (kSteps - 1))});
@@ -296,7 +300,7 @@ class Painter {
     canvas_.paint(index, paints);
   }
 
-  // Pixels of the background class stay unpainted.
+  // Leaves pixels of the background class unpainted.
   static bool is_background(const MapView& map, int32_t label) {
     if (static_cast<size_t>(label) >= map.labels.size()) return false;
     const std::string& name = map.labels[static_cast<size_t>(label)];
@@ -340,7 +344,7 @@ class Painter {
                 color);
   }
 
-  // Its outline, with the counts at its first point.
+  // Draws a zone's outline, with the counts at its first point.
   void draw_zone(const ZoneView& zone, Rgb color) {
     const size_t count = zone.points.size();
     if (count == 0) return;
@@ -369,7 +373,7 @@ class Painter {
   }
 
   void draw_points(const RegionView& region) {
-    // Small objects get small points.
+    // Draws small points on small objects.
     const float height = static_cast<float>(region.height),
                 width = static_cast<float>(region.width);
     const float line =
@@ -395,7 +399,7 @@ class Painter {
     for (const Point& point : region.landmarks) dot(point.x, point.y);
   }
 
-  // Lines at the top left, one below the other.
+  // Writes lines at the top left, one below the other.
   void draw_answers(const ResultView& result) {
     const auto add_line = [&](const std::string& line, Rgb color) {
       add_tag(line, {0, lines_end_, 0, lines_end_}, color);
@@ -431,7 +435,7 @@ class Painter {
     }
   }
 
-  // A long label hides no more than half of the picture's width, where that leaves a few letters.
+  // Limits a tag to half of the picture's width, if that leaves a few letters.
   int widest_tag() const {
     return std::min(canvas_.width(), std::max(canvas_.width() / 2, 12 * sizes_.font));
   }
@@ -450,8 +454,8 @@ class Painter {
     taken_.push_back(place);
   }
 
-  // The longest tag that has room, without covering the upper parts of other objects, else without covering the
-  // upper edges of their boxes. In a crowd, one that has none is left out.
+  // Places the longest tag that has room without covering the upper parts of other objects, or else
+  // without covering the upper edges of their boxes. In a crowd, a tag without room is left out.
   void add_region_tag(const RegionView& region) {
     const std::vector<std::string> tags = tags_of(region, style_);
     const Edges box = edges_of(canvas_, region);
@@ -491,8 +495,8 @@ class Painter {
   Palette& palette_;
   const Trails& trails_;
   const Sizes sizes_;
-  std::vector<const RegionView*> order_;  // least sure first
-  std::vector<Edges> taken_;              // by tags
+  std::vector<const RegionView*> order_;  // lowest confidence first
+  std::vector<Edges> taken_;              // covered by tags
   int lines_end_ = 0;
 };
 
@@ -515,7 +519,7 @@ void Trails::add(const std::vector<RegionView>& regions, unsigned length) {
   for (const RegionView& region : regions) {
     if (!region.track_id || length == 0) continue;
     Trail& trail = trails_[*region.track_id];
-    // An object stands at the middle of its lower edge.
+    // An object stands at the centre of its lower edge.
     trail.points.push_back({(region.box.x_min + region.box.x_max) / 2, region.box.y_max});
     trail.last_frame = frame_;
   }

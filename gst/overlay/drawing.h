@@ -1,5 +1,5 @@
-// Drawing an overlay: boxes, labels, masks, skeletons, trails and all else that a frame's results
-// hold.
+// Draws an overlay: boxes, labels, masks, skeletons, trails and everything else in a frame's
+// results.
 #pragma once
 
 #include <deque>
@@ -17,8 +17,8 @@ enum class ColorBy { label, track };
 enum class Privacy { none, blur, fill };
 
 struct DrawingStyle {
-  unsigned line_width = 0;  // pixels; 0: by the frame's height
-  unsigned font_size = 0;   // pixels; 0: by the frame's height
+  unsigned line_width = 0;  // in pixels; 0: follows the frame's height
+  unsigned font_size = 0;   // in pixels; 0: follows the frame's height
   bool show_boxes = true;
   bool show_labels = true;
   bool show_scores = true;
@@ -27,13 +27,13 @@ struct DrawingStyle {
   bool show_zones = true;
   double mask_opacity = 0.4;
   ColorBy color_by = ColorBy::label;
-  unsigned trail_length = 0;  // frames
+  unsigned trail_length = 0;  // in frames
   Privacy privacy = Privacy::none;
   std::string privacy_labels;  // comma separated; empty: every object
 };
 
-// A colour for each label, kept from frame to frame: the one of its id, or another where a
-// different label of that id came first (two networks on one frame). For one thread.
+// Chooses a colour for each label, and keeps it from frame to frame: that of the label's id, or
+// another if a different label of that id came first (two networks on one frame). Not thread-safe.
 class Palette {
  public:
   Rgb color_for(const RegionView& region);
@@ -43,12 +43,12 @@ class Palette {
   std::map<unsigned, std::string> label_of_;
 };
 
-// Remembers where tracks were on the frames before. For one thread.
+// Remembers where tracks were on earlier frames. Not thread-safe.
 class Trails {
  public:
-  // Adds a frame; tracks that were not seen for `length` frames are forgotten.
+  // Adds a frame. Forgets tracks that were not seen for `length` frames.
   void add(const std::vector<RegionView>& regions, unsigned length);
-  // Places, oldest first, in shares of the picture; empty: the track is not known.
+  // Returns places, oldest first, in shares of the picture; empty for an unknown track.
   const std::deque<Point>& of(uint64_t track) const;
 
  private:

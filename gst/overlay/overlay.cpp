@@ -1,5 +1,5 @@
-// cloverlay: a transform in place. Frames with nothing to draw are passed untouched; a shared one
-// is copied only when drawn into.
+// Implements cloverlay, a transform in place. Frames with nothing to draw pass untouched; a shared
+// one is copied only if something is drawn into it.
 #include "gst/overlay/overlay.h"
 
 #include <gst/base/gstbasetransform.h>
@@ -29,16 +29,16 @@ namespace {
 
 struct OverlayState {
   OverlayState() { gst_video_info_init(&info); }
-  // The object lock guards these.
+  // Members that the object lock guards:
   clinfer::DrawingStyle settings;
   clinfer::LostProperties lost;
   GstVideoInfo info;
   clinfer::TextCache text;
   clinfer::Palette palette;
   clinfer::Trails trails;
-  // Results on the buffer between prepare_output_buffer and transform_ip.
+  // The results on the buffer between prepare_output_buffer and transform_ip.
   clinfer::FrameView frame;
-  std::vector<clinfer::PictureBox> hidden;  // besides objects
+  std::vector<clinfer::PictureBox> hidden;  // in addition to objects
   bool draws = false;
   clinfer::HiddenParts hidden_parts;
   clinfer::UnreadableFrames unreadable;
@@ -114,7 +114,7 @@ using Class = clinfer::ElementClass<GstCloverlay, properties>;
 
 gboolean start(GstBaseTransform* transform) {
   return clinfer::guard(GST_ELEMENT(transform), FALSE, [&]() -> gboolean {
-    Class::settings(transform);  // throws if one could not be set
+    Class::settings(transform);  // throws if a property could not be set
     return TRUE;
   });
 }
@@ -136,7 +136,8 @@ GstFlowReturn prepare_output_buffer(GstBaseTransform* transform, GstBuffer* in, 
     const DrawingStyle style = Class::settings(transform);
     std::optional<uint64_t> time;
     if (GST_BUFFER_PTS_IS_VALID(in)) time = GST_BUFFER_PTS(in);
-    // Looked at in any case: hiding may be switched on at a frame that is not inferred.
+    // Updates hidden parts in any case, because hiding may be switched on at a frame that is not
+    // inferred.
     state.hidden =
         state.hidden_parts.update(state.frame, clinfer::parse_labels(style.privacy_labels), time);
     if (style.privacy == clinfer::Privacy::none) state.hidden.clear();
@@ -174,7 +175,8 @@ GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
       state.unreadable.count_readable();
     } catch (const clinfer::UnreadableFrame& frame) {
       state.unreadable.lose(GST_ELEMENT(transform), frame);
-      // Another element may still read it: it must not see the parts that are to be hidden.
+      // Drops the frame: another element may still read it, and must not see the parts that are to
+      // be hidden.
       if (style.privacy != clinfer::Privacy::none) return GST_BASE_TRANSFORM_FLOW_DROPPED;
     }
     return GST_FLOW_OK;

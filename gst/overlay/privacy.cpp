@@ -14,7 +14,8 @@ std::vector<PictureBox> HiddenParts::update(const FrameView& frame,
                                             const std::vector<std::string>& labels,
                                             std::optional<uint64_t> time) {
   constexpr uint64_t kLongest = 1'000'000'000, kUnknownInterval = 40'000'000;
-  // The way that an object may have moved since, as a share of its size: at once, and in a second.
+  // The distance that an object may have moved since it was seen, as a share of its size: at once,
+  // and per second.
   constexpr float kAround = 0.25f, kAroundInASecond = 2.5f;
   const uint64_t now = time.value_or(frames_ * kUnknownInterval);
   ++frames_;

@@ -1,5 +1,5 @@
-// The areas to hide on frames that no network looked at: the places of objects on the last frame
-// that was inferred, and for want of that the whole picture.
+// Finds the areas to hide on frames on which no network ran: the places of objects on the last
+// frame that was inferred, or, without one, the whole picture.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,17 @@
 
 namespace clinfer {
 
-// Returns whether privacy is for objects of this region's label. labels: empty for every object.
+// Returns whether objects of this region's label are to be hidden. `labels`: empty for every
+// object.
 bool is_private(const RegionView& region, const std::vector<std::string>& labels);
 
-// Keeps what to hide. One thread uses it, and shows it each frame in their order.
+// Keeps what to hide. To be used by one thread, which shows it each frame in order.
 class HiddenParts {
  public:
-  // Parts to hide besides the objects on the frame, in shares of the picture. time: of the frame, in
-  // nanoseconds. Each network counts by its name: on a frame that it did not see, its objects are
-  // hidden where they were, and around that because they move; the whole picture, if it has seen
-  // none yet or none for a second.
+  // Returns parts to hide in addition to the objects on the frame, in shares of the picture.
+  // `time`: of the frame, in nanoseconds. Each network counts separately, by its name: on a frame
+  // that it did not see, its objects are hidden where they were, with a margin because they move.
+  // The whole picture is hidden if it has seen no frame yet, or none for a second.
   std::vector<PictureBox> update(const FrameView& frame, const std::vector<std::string>& labels,
                                  std::optional<uint64_t> time);
 

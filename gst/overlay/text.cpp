@@ -1,4 +1,4 @@
-// Text as coverage masks.
+// Renders text as coverage masks.
 #include "gst/overlay/text.h"
 
 #include <pango/pangocairo.h>
@@ -22,7 +22,7 @@ struct Release {
 template <typename T>
 using Owner = std::unique_ptr<T, Release>;
 
-// A layout of one line of this text.
+// Makes a layout of one line of this text.
 Owner<PangoLayout> layout_of(cairo_t* context, const std::string& text, int size, int most) {
   Owner<PangoLayout> layout(pango_cairo_create_layout(context));
   const Owner<PangoFontDescription> font(pango_font_description_from_string("Sans Bold"));
@@ -55,7 +55,7 @@ Mask render(const std::string& text, int size, int most) {
   {
     const Owner<cairo_t> context(cairo_create(surface.get()));
     cairo_set_source_rgba(context.get(), 1, 1, 1, 1);
-    // Text from right to left does not begin at 0.
+    // Moves by the offset of the layout, since text from right to left does not begin at 0.
     cairo_move_to(context.get(), -logical.x, -logical.y);
     pango_cairo_show_layout(context.get(), layout_of(context.get(), text, size, most).get());
   }

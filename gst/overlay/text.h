@@ -1,4 +1,4 @@
-// Text as coverage masks, laid out by Pango and kept for the next frame.
+// Renders text as coverage masks, laid out by Pango, and keeps them for later frames.
 #pragma once
 
 #include <list>
@@ -9,13 +9,13 @@
 
 namespace clinfer {
 
-// Keeps the few hundred masks that were used last. For one thread.
+// Keeps the few hundred masks that were used last. Not thread-safe.
 class TextCache {
  public:
-  // Returns the mask of `text` (UTF-8; one line, from right to left where its script wants that) in
-  // a sans-serif font of `size` pixels, with no margin but the font's own. Other fonts are used for
-  // letters that the font lacks. Text wider than `most` pixels is shortened in its middle, because
-  // a tag ends with its score. The mask is at least 1x1 and valid until the next call.
+  // Returns the mask of `text` (UTF-8; one line, from right to left if its script requires that) in
+  // a sans-serif font of `size` pixels, with no margin except the font's own. Uses other fonts for
+  // letters that the font lacks. Shortens text wider than `most` pixels in its middle, because a
+  // tag ends with its score. The mask is at least 1x1 and valid until the next call.
   const Mask& mask(const std::string& text, int size, int most = 4096);
 
  private:

@@ -1,4 +1,4 @@
-// Addresses, credentials, and which brokers there are.
+// Parses addresses and credentials, and makes brokers.
 #include "gst/publish/broker.h"
 
 #include <sys/stat.h>
@@ -22,8 +22,8 @@ const char* name_of(BrokerKind kind) {
   throw Error{ErrorCode::bad_argument, "address: " + why, place};
 }
 
-// Said here, because the libraries say no more than that something failed, and they say it each time
-// they connect.
+// Checks a PEM file here, because the libraries only tell that something failed, and do so at each
+// connection.
 void check_pem(const char* property, const std::string& path) {
   if (path.empty()) return;
   std::string text;
@@ -97,7 +97,7 @@ BrokerAddress parse_address(const std::string& address, int usual_port) {
         "in credentials-file");
   if (!rest.empty() && rest.back() == '/') rest.pop_back();
   parts.port = usual_port;
-  // [::1]:1883 is an IPv6 address with a port.
+  // In [::1]:1883 the last colon separates the port from an IPv6 address.
   const size_t bracket = rest.rfind(']');
   const size_t colon = rest.rfind(':');
   if (colon != std::string::npos && (bracket == std::string::npos || colon > bracket)) {
@@ -158,7 +158,7 @@ Credentials read_credentials(const std::string& path) {
     if (content.empty() || content.front() == '#') continue;
     const size_t equals = content.find('=');
     const std::string key = content.substr(0, std::min(equals, content.size()));
-    // Other contents may be a secret: they are not repeated.
+    // Does not repeat other contents in the message, since they may be a secret.
     if (equals == std::string::npos || (key != "username" && key != "password"))
       refuse("takes lines of username=NAME and password=SECRET");
     (key == "username" ? credentials.user : credentials.password) = content.substr(equals + 1);

@@ -1,5 +1,5 @@
-// A connection to a message broker, one implementation for each protocol. Each one's library
-// is optional at build.
+// A connection to a message broker, with one implementation for each protocol. The library for each
+// is optional at build time.
 #pragma once
 
 #include <atomic>
@@ -17,50 +17,53 @@ enum class BrokerKind { mqtt, kafka, redis };
 
 struct BrokerSettings {
   BrokerKind kind = BrokerKind::mqtt;
-  std::string address;  // as the user has it
-  std::string topic;    // of MQTT and Kafka, a stream of Redis; complete
-  std::string source;   // the key of Kafka's messages, so that those of a source stay in order
+  std::string address;  // as the user wrote it
+  std::string topic;    // topic of MQTT and Kafka, or stream of Redis; complete
+  std::string source;   // key of Kafka's messages, which keeps those of a source in order
   std::string user, password;
   std::string ca_file, cert_file, key_file;
 };
 
-// A connection to a broker, for one thread.
+// A connection to a broker. Not thread-safe.
 class Broker {
  public:
   virtual ~Broker() = default;
-  // Throws Error{io} when the broker does not answer or refuses; then it may be called again.
+  // Connects. Throws Error{io} if the broker does not answer or refuses; it may then be called
+  // again.
   virtual void connect() = 0;
-  // Sends messages in this order and returns when the broker has them all, or `stop` is set. Tells
-  // the number of each that it has, in this order. Throws Error{io} when the connection is lost.
+  // Sends messages in order. Returns when the broker has confirmed all, or `stop` is set. Calls
+  // `delivered` with the number of each confirmed message, in order. Throws Error{io} if the
+  // connection is lost.
   virtual void deliver(std::span<const Message> messages,
                        const std::function<void(uint64_t)>& delivered,
                        const std::atomic<bool>& stop) = 0;
 };
 
-// Throws Error{unsupported} when the library for it was absent at build, Error{bad_argument} when
-// the address or the topic is none for this kind, or a file of ca_file, cert_file and key_file cannot
-// be used.
+// Makes the broker. Throws Error{unsupported} if its library was missing at build time, and
+// Error{bad_argument} if the address or the topic does not fit this kind, or a file in ca_file,
+// cert_file or key_file cannot be used.
 std::unique_ptr<Broker> make_broker(const BrokerSettings& settings);
 
-// "mqtt, kafka": those that were built in.
+// Returns the brokers that were built in: "mqtt, kafka".
 std::string brokers_built_in();
 
-// The parts of "scheme://host:port"; the scheme may be absent. A password in an address, which
-// every user of the machine could read, is refused, and so is what does not fit.
+// The parts of "scheme://host:port"; the scheme is optional. Parsing refuses a password in an
+// address, which every user of the machine could read, and everything that does not fit.
 struct BrokerAddress {
   std::string scheme, host;
   int port = 0;
 };
 BrokerAddress parse_address(const std::string& address, int usual_port);
 
-// Returns whether the connection is encrypted: by the address's scheme, which is one of `secure` or
-// of `plain`, or, without a scheme, because a file for it is set. Throws Error{bad_argument} when
-// the scheme is another one, or a plain one although such a file is set.
+// Returns whether the connection is encrypted: according to the address's scheme, which must be in
+// `secure` or `plain`, or, without a scheme, because a file for encryption is set. Throws
+// Error{bad_argument} for another scheme, and for a plain one if such a file is set.
 bool is_encrypted(const BrokerSettings& settings, const BrokerAddress& address,
                   std::initializer_list<const char*> secure,
                   std::initializer_list<const char*> plain);
 
-// Reads "username=NAME" and "password=SECRET" lines. others_read: whether other users can read it.
+// The name and the password from a file's "username=NAME" and "password=SECRET" lines.
+// `others_read`: other users can read the file.
 struct Credentials {
   std::string user, password;
   bool others_read = false;

@@ -1,4 +1,4 @@
-// The brokers that may be built in; make_broker() chooses.
+// Makers of the brokers that may be built in; make_broker() chooses among them.
 #pragma once
 
 #include "gst/publish/broker.h"

@@ -1,5 +1,5 @@
-// Kafka: all replicas confirm each message (acks=all); librdkafka reconnects and retries, keeping
-// the order. The source is the key, so that its messages are in one partition.
+// Implements Kafka. All replicas confirm each message (acks=all); librdkafka reconnects and
+// retries, and keeps the order. The source is the key, so that its messages are in one partition.
 #include <librdkafka/rdkafka.h>
 
 #include <algorithm>
@@ -57,13 +57,13 @@ class Kafka final : public Broker {
     };
     set("bootstrap.servers", servers_);
     set("client.id", "clinfer");
-    set("enable.idempotence", "true");  // in order and once each, even when retried
+    set("enable.idempotence", "true");  // each message once and in order, even when retried
     set("acks", "all");
-    set("message.timeout.ms", "0");  // retried for ever; deliver() gives up
+    set("message.timeout.ms", "0");  // retries for ever; deliver() gives up
     set("linger.ms", "5");
     set("reconnect.backoff.ms", "100");
     set("reconnect.backoff.max.ms", "5000");
-    set("log_level", "0");  // problems are reported on the bus
+    set("log_level", "0");  // problems are reported on the bus instead
     const bool known = !settings_.user.empty() || !settings_.password.empty();
     set("security.protocol",
         std::string(known ? "sasl_" : "") + (encrypted_ ? "ssl" : "plaintext"));
@@ -82,7 +82,8 @@ class Kafka final : public Broker {
                                 [](rd_kafka_t*, const rd_kafka_message_t* message, void* self) {
                                   static_cast<Kafka*>(self)->report(*message);
                                 });
-    // Errors of connections reach no caller otherwise: a metadata request only sees that none answers.
+    // Reports errors of connections, which callers do not get: a metadata request only sees that no
+    // broker answers.
     rd_kafka_conf_set_error_cb(conf, [](rd_kafka_t*, int code, const char* why, void* self) {
       static_cast<Kafka*>(self)->note(static_cast<rd_kafka_resp_err_t>(code), why);
     });
@@ -93,7 +94,7 @@ class Kafka final : public Broker {
       rd_kafka_conf_destroy(conf);
       fail(why);
     }
-    // Asks for the topic's partitions: whether the broker answers is seen here.
+    // Asks for the topic's partitions, to see whether the broker answers.
     rd_kafka_topic_t* topic = rd_kafka_topic_new(producer_, settings_.topic.c_str(), nullptr);
     if (topic == nullptr) fail(rd_kafka_err2str(rd_kafka_last_error()));
     const rd_kafka_metadata_t* metadata = nullptr;
@@ -124,7 +125,7 @@ class Kafka final : public Broker {
   }
 
  private:
-  // False: librdkafka's own queue is full.
+  // Returns false if librdkafka's own queue is full.
   bool produce(const std::string& text, size_t index) {
     const rd_kafka_resp_err_t code = rd_kafka_producev(
         producer_, RD_KAFKA_V_TOPIC(settings_.topic.c_str()),
@@ -154,7 +155,7 @@ class Kafka final : public Broker {
 
   void close() {
     if (producer_ == nullptr) return;
-    // The next producer sends unconfirmed messages again.
+    // Discards unconfirmed messages, which the next producer sends again.
     rd_kafka_purge(producer_, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
     rd_kafka_flush(producer_, 100);
     rd_kafka_destroy(producer_);
@@ -170,10 +171,10 @@ class Kafka final : public Broker {
   std::string servers_;
   bool encrypted_ = false;
   rd_kafka_t* producer_ = nullptr;
-  std::vector<bool> reported_;  // of the messages of deliver()
+  std::vector<bool> reported_;  // by message of deliver()
   std::string problem_;
   std::string connection_problem_;  // since connect()
-  bool is_cause_ = false;           // the problem is one of authentication or encryption
+  bool is_cause_ = false;           // true if the problem is one of authentication or encryption
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Lines appended to a file, a FIFO or standard output.
+// Appends lines to a file, a FIFO or standard output.
 #include "gst/publish/line_file.h"
 
 #include <fcntl.h>
@@ -21,13 +21,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kMostWaiting = 1 << 20;  // bytes
+constexpr size_t kMostWaiting = 1 << 20;  // in bytes
 constexpr auto kLook = std::chrono::milliseconds(50);
 constexpr auto kShortWait = std::chrono::milliseconds(1);
 constexpr auto kLookForFile = std::chrono::seconds(1);
-constexpr auto kLastWait = std::chrono::milliseconds(500);  // for a reader, when the element stops
+// How long a reader is waited for when the element stops.
+constexpr auto kLastWait = std::chrono::milliseconds(500);
 
-// One lock for all publishers of the process.
+// Returns the lock that all publishers of the process share.
 std::mutex& turn_of_standard_output() {
   static std::mutex turn;
   return turn;
@@ -37,7 +38,7 @@ bool rotates(const LineFileSettings& settings) {
   return settings.rotate_size > 0 || settings.rotate_interval.count() > 0;
 }
 
-// Returns whether a line that lacks its break is whole: an object of JSON up to its last brace.
+// Returns whether a line without its line break is complete: a JSON object up to its last brace.
 bool is_whole_object(std::string_view text) {
   size_t depth = 0;
   bool in_string = false;
@@ -57,7 +58,7 @@ bool is_whole_object(std::string_view text) {
   return false;
 }
 
-// The bytes of a file after its last line break; nothing where it cannot be read.
+// Returns the bytes of a file after its last line break; nothing if it cannot be read.
 std::optional<std::string> last_part(int file) {
   const Descriptor reader(
       ::open(("/proc/self/fd/" + std::to_string(file)).c_str(), O_RDONLY | O_CLOEXEC));
@@ -104,11 +105,11 @@ LineFile::~LineFile() {
   try {
     write_last(lock);
   } catch (const std::exception&) {
-    // There is no memory to say it with.
+    // There is no memory to report it.
   }
 }
 
-// Lines that still wait, because the stream was not at its end.
+// Writes lines that still wait, because the stream did not reach its end.
 void LineFile::write_last(std::unique_lock<std::mutex>& lock) {
   std::string why = "nobody reads them";
   auto lost = lines_waiting();
@@ -147,7 +148,7 @@ void LineFile::open() {
   if (settings_.path == "-") {
     file_ = STDOUT_FILENO;
     if (fstat(file_, &facts) != 0) fail("cannot be written", errno);
-    // A file that the shell opened is written by others as well, at one common place.
+    // The shell opened this file, so that others write to it as well, at one common position.
   } else {
     if (stat(settings_.path.c_str(), &facts) == 0 && S_ISFIFO(facts.st_mode)) {
       is_fifo_ = true;  // opened with the first line
@@ -164,7 +165,7 @@ void LineFile::open() {
                     " is no regular file, which rotate-size and rotate-interval need"};
   opened_ = looked_ = Clock::now();
   if (!is_regular_) return;
-  // A publisher holds a shared lock; one that rotates the file holds an exclusive lock.
+  // A publisher holds a shared lock, and an exclusive one while it rotates the file.
   const bool alone = flock(file_, LOCK_EX | LOCK_NB) == 0;
   if (!alone && (is_rotated || flock(file_, LOCK_SH | LOCK_NB) != 0)) {
     throw Error{ErrorCode::bad_argument,
@@ -184,14 +185,14 @@ void LineFile::open() {
   if (fstat(file_, &facts) == 0) size_ = static_cast<uint64_t>(facts.st_size);
 }
 
-// False: there is no reader yet.
+// Returns false if there is no reader yet.
 bool LineFile::open_fifo() {
   take(open_named());
   return file_ >= 0;
 }
 
 void LineFile::rotate() {
-  // Names that sort by time: FILE.20261126-101500, with a number where two meet.
+  // Makes names that sort by time: FILE.20261126-101500, with a number if the name is taken.
   char stamp[32];
   const std::time_t now = std::time(nullptr);
   std::tm parts{};
@@ -205,7 +206,7 @@ void LineFile::rotate() {
   begin_anew();
 }
 
-// Somebody moved or removed the file, as logrotate does.
+// Returns whether the file was moved or removed, as logrotate does.
 bool LineFile::is_moved() const {
   struct stat named {
   }, own{};
@@ -227,8 +228,8 @@ void LineFile::begin_anew() {
 
 void LineFile::lock_again() { flock(file_, (rotates(settings_) ? LOCK_EX : LOCK_SH) | LOCK_NB); }
 
-// Half a line, of a full disk or of a process that was killed, would be glued to the next one. For a
-// file that nobody else writes.
+// Ends half a line, from a full disk or a process that was killed, which would otherwise be joined
+// to the next line. For a file that nobody else writes.
 void LineFile::end_half_line() {
   const std::optional<std::string> part = last_part(file_);
   if (!part || part->empty()) return;
@@ -241,7 +242,7 @@ void LineFile::end_half_line() {
   }
 }
 
-// Waits until a pipe takes more. False: interrupted.
+// Waits until a pipe takes more. Returns false if interrupted.
 bool LineFile::wait_for_room(std::unique_lock<std::mutex>& lock) {
   bool told = false;
   while (!interrupted_) {
@@ -263,8 +264,9 @@ bool LineFile::wait_for_room(std::unique_lock<std::mutex>& lock) {
   return false;
 }
 
-// A pipe takes a long line in several writes, and no other writer's bytes may come between them.
-// Regular files need no turns, as each write appends at once. Returns false when interrupted.
+// Takes the turn to write: a pipe takes a long line in several writes, and no other writer's bytes
+// may come between them. Regular files need no turns, as each write appends at once. Returns false
+// if interrupted.
 bool LineFile::take_turn(std::unique_lock<std::mutex>& lock) {
   const auto taken = [this] {
     return file_ == STDOUT_FILENO ? turn_of_standard_output().try_lock()
@@ -285,7 +287,7 @@ void LineFile::end_turn() {
 }
 
 bool LineFile::write_out(std::unique_lock<std::mutex>& lock) {
-  // Waiting gives up the lock, so that the other thread may come in here.
+  // Waiting releases the lock, so that the other thread may write here.
   while (writing_) {
     if (interrupted_) return false;
     wake_.wait_for(lock, kLook);
@@ -308,10 +310,11 @@ bool LineFile::write_out(std::unique_lock<std::mutex>& lock) {
 }
 
 bool LineFile::write_waiting(std::unique_lock<std::mutex>& lock) {
-  // Pipes take what they say they have room for without blocking: PIPE_BUF bytes.
+  // Pipes that are ready accept PIPE_BUF bytes without blocking.
   const size_t most = is_regular_ ? std::string::npos : PIPE_BUF;
   while (!waiting_.empty()) {
-    // The written part of a line cannot be taken back; the rest goes first in the next call.
+    // The written part of a line cannot be taken back, so the rest is written first in the next
+    // call.
     if (!is_regular_ && !wait_for_room(lock)) return false;
     const ssize_t written = write_quietly(file_, waiting_.data(), std::min(waiting_.size(), most));
     if (written >= 0) {
@@ -325,7 +328,7 @@ bool LineFile::write_waiting(std::unique_lock<std::mutex>& lock) {
         lock_again();
       }
       if (code == EPIPE) fail("has no reader any more", code);
-      // Reported as RESOURCE_NO_SPACE_LEFT.
+      // Is reported as RESOURCE_NO_SPACE_LEFT.
       if (code == ENOSPC || code == EDQUOT)
         throw Error{ErrorCode::out_of_memory, "no space left for the results"};
       fail("cannot be written", code);
@@ -354,7 +357,7 @@ bool LineFile::write(std::string_view line) {
     }
   }
   if (waiting_.empty()) first_waiting_ = Clock::now();
-  // A line goes in whole or not at all, also where memory ends.
+  // Reserves memory first, so that a line is added completely or not at all.
   if (const size_t size = waiting_.size() + line.size() + 1; size > waiting_.capacity())
     waiting_.reserve(std::max(size, 2 * waiting_.capacity()));
   waiting_.append(line).push_back('\n');

@@ -1,6 +1,6 @@
-// Lines appended to a file, a FIFO or standard output: whole lines even if others write there, too, and
-// after a full disk; rotated when wanted; begun anew where somebody moved or removed the file; without a
-// signal when a reader leaves and without a wait that cannot be interrupted.
+// Appends lines to a file, a FIFO or standard output. Lines stay whole even if others write there,
+// too, and after a full disk. Files are rotated if wanted, and begun anew if somebody moved or
+// removed them. A reader who leaves causes no signal, and all waits can be interrupted.
 #pragma once
 
 #include <sys/types.h>
@@ -21,43 +21,45 @@
 namespace clinfer {
 
 struct LineFileSettings {
-  std::string path = "-";    // "-": standard output
-  bool append = false;       // else the file is emptied first, unless another process writes to it
-  uint64_t rotate_size = 0;  // bytes; a file that would grow beyond is set aside; 0: never
-  std::chrono::seconds rotate_interval{0};      // a file of this age is set aside; 0: never
-  std::chrono::milliseconds flush_interval{0};  // lines wait for this long; 0: written at once
+  std::string path = "-";  // "-" is standard output
+  bool append = false;     // false: the file is emptied first, unless another process writes to it
+  uint64_t rotate_size = 0;  // in bytes: a file that would exceed it is set aside; 0: never
+  std::chrono::seconds rotate_interval{0};  // a file of this age is set aside; 0: never
+  // How long lines may wait; 0: they are written at once.
+  std::chrono::milliseconds flush_interval{0};
 };
 
-// Writes lines to a file, FIFO or standard output. One thread writes; interrupt() and resume() may
-// be called from any.
+// Writes lines to a file, FIFO or standard output. One thread writes; any thread may call
+// interrupt() and resume().
 class LineFile {
  public:
-  // A notice for the user that is no error; from the calling thread.
+  // Takes a notice for the user that is no error, on the calling thread.
   using Notice = std::function<void(const std::string&)>;
 
-  // Opens the file. A FIFO is opened when the first line is there, since that waits for a reader.
-  // Throws Error{not_found or bad_argument or io} that names the path.
+  // Opens the file. A FIFO is opened with the first line, since that waits for a reader. Throws
+  // Error{not_found or bad_argument or io}, which names the path.
   LineFile(LineFileSettings settings, Notice notice);
-  // Writes what still waits, and gives a reader half a second for it. A notice says what is lost.
+  // Writes the lines that still wait, and gives a reader half a second for that. A notice tells
+  // what is lost.
   ~LineFile();
   LineFile(const LineFile&) = delete;
   LineFile& operator=(const LineFile&) = delete;
 
-  // Adds a line (without its break): JSON. False: interrupted, the line waits for the next call. Throws
-  // Error{io} when it cannot be written, or lines before it that were waiting could not; a regular file
-  // ends in a whole line then.
+  // Adds a line of JSON without its line break. Returns false if interrupted; the line then waits
+  // for the next call. Throws Error{io} if the line, or lines before it that were waiting, cannot
+  // be written; a regular file then ends in a whole line.
   bool write(std::string_view line);
-  // Writes what waits. False: interrupted.
+  // Writes the lines that wait. Returns false if interrupted.
   bool flush();
 
-  void interrupt();  // write() and flush() return false until resume()
+  void interrupt();  // makes write() and flush() return false until resume()
   void resume() { interrupted_ = false; }
 
  private:
   void open();
   void take(Descriptor file);
-  // Opens the file by the user's name, but not through what others planted. Empty: a FIFO that
-  // nobody reads yet.
+  // Opens the file by the user's name, but not through links that others planted. Returns an empty
+  // descriptor for a FIFO without a reader.
   Descriptor open_named() const;
   bool open_fifo();
   void rotate();
@@ -83,15 +85,15 @@ class LineFile {
   std::condition_variable wake_;
   std::atomic<bool> interrupted_ = false;
   bool stopping_ = false, writing_ = false;
-  int file_ = -1;  // as `opened_file_`, or standard output
+  int file_ = -1;  // that of `opened_file_`, or standard output
   Descriptor opened_file_;
   bool is_regular_ = false, is_fifo_ = false;
   uint64_t size_ = 0;
   std::chrono::steady_clock::time_point opened_, first_waiting_, looked_;
   std::string waiting_;
-  std::exception_ptr problem_;  // of a flush that no caller waited for
-  size_t untold_ = 0;           // lines that it lost, until a caller got the problem
-  std::thread flusher_;         // with a flush interval
+  std::exception_ptr problem_;  // of a flush for which no caller waited
+  size_t untold_ = 0;           // number of lines lost by it, until a caller got the problem
+  std::thread flusher_;         // exists with a flush interval
 };
 
 }  // namespace clinfer

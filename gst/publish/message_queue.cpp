@@ -1,4 +1,4 @@
-// The queue and its journal.
+// Implements the queue and its journal.
 #include "gst/publish/message_queue.h"
 
 #include <fcntl.h>
@@ -17,8 +17,8 @@
 namespace clinfer {
 namespace {
 
-// Confirmed bytes at the start of the file from which on it is written anew without them, if the rest
-// is not more than twice as much.
+// The number of confirmed bytes at the start of the file from which on it is written anew without
+// them, if the rest is not more than twice as much.
 constexpr uint64_t kMostConfirmed = 16u << 10;
 constexpr size_t kDigits = 20;
 constexpr int kFlags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
@@ -26,7 +26,7 @@ constexpr int kFlags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
 }  // namespace
 
 void Journal::fail(const std::string& what, int code, SourcePlace place) const {
-  // Reported as RESOURCE_NO_SPACE_LEFT.
+  // Is reported as RESOURCE_NO_SPACE_LEFT.
   if (code == ENOSPC || code == EDQUOT)
     throw Error{ErrorCode::out_of_memory, "queue-dir " + folder_ + ": no space left for messages",
                 place};
@@ -36,7 +36,7 @@ void Journal::fail(const std::string& what, int code, SourcePlace place) const {
 
 Journal::Journal(const std::string& folder, const std::string& name)
     : folder_(folder), path_(folder + "/" + name + ".queue") {
-  // Messages show what cameras see: they are for this user alone.
+  // Makes the folder accessible to this user only, because messages show what cameras see.
   make_folders(folder, 0700);
   if (const std::string others = who_else_writes(folder); !others.empty())
     throw Error{ErrorCode::bad_argument, "queue-dir " + folder + ": " + others +
@@ -46,7 +46,7 @@ Journal::Journal(const std::string& folder, const std::string& name)
   if (!file_) fail(path_ + " cannot be opened", errno);
   struct stat facts {
   }, named{};
-  // Its owner may have put another file there meanwhile.
+  // The owner of the lock may have put another file there meanwhile.
   if (flock(file_.get(), LOCK_EX | LOCK_NB) != 0 || fstat(file_.get(), &facts) != 0 ||
       stat(path_.c_str(), &named) != 0 || facts.st_ino != named.st_ino)
     throw Error{ErrorCode::bad_argument,
@@ -59,7 +59,7 @@ Journal::Journal(const std::string& folder, const std::string& name)
   char digits[kDigits + 1] = {};
   if (pread(position_file_.get(), digits, kDigits, 0) > 0)
     position_ = std::strtoull(digits, nullptr, 10);
-  // A position that ends no line is not one of ours: rather all is sent again than something lost.
+  // A position within a line is not ours: sends everything again rather than losing something.
   char before = 0;
   if (position_ > size_ ||
       (position_ > 0 &&
@@ -82,7 +82,7 @@ std::vector<std::pair<std::string, uint64_t>> Journal::read() {
     lines.emplace_back(text.substr(start, end - start), position_ + end + 1);
     start = end + 1;
   }
-  // The process was killed while it wrote the rest, which push() has not promised to anybody.
+  // The process was killed while it wrote the rest, which push() has not acknowledged.
   if (start < text.size()) {
     size_ = position_ + start;
     if (ftruncate(file_.get(), static_cast<off_t>(size_)) != 0)
@@ -91,7 +91,7 @@ std::vector<std::pair<std::string, uint64_t>> Journal::read() {
   return lines;
 }
 
-// Half a line would be taken for the beginning of the next one.
+// Cuts half a line, which would otherwise be taken for the beginning of the next one.
 void Journal::cut_half_line() {
   torn_ = ftruncate(file_.get(), static_cast<off_t>(size_)) != 0;
   if (torn_) fail(path_ + " cannot be written", errno);
@@ -121,7 +121,7 @@ void Journal::write_position(uint64_t position) {
     fail(path_ + ".position cannot be written", errno);
 }
 
-// The position goes first: a kill in between sends something twice and loses nothing.
+// Writes the position first, so that a kill in between sends something twice but loses nothing.
 void Journal::start_again() {
   write_position(0);
   if (ftruncate(file_.get(), 0) != 0) fail(path_ + " cannot be emptied", errno);
@@ -146,20 +146,20 @@ void Journal::copy_rest(const Descriptor& to) const {
     }
     at += static_cast<uint64_t>(count);
   }
-  // The name must not lead to a file that a power cut leaves empty.
+  // Syncs first: the name must not lead to a file that is empty after a power cut.
   if (fdatasync(to.get()) != 0) fail(path_ + " cannot be written anew", errno);
 }
 
 // Puts a file with the unconfirmed lines in place of this one.
 void Journal::compact() {
   const std::string name = path_ + ".new";
-  unlink(name.c_str());  // of a process that was killed here
+  unlink(name.c_str());  // left by a process that was killed here
   Descriptor fresh(open(name.c_str(), kFlags | O_EXCL | O_APPEND, 0600));
   if (!fresh) fail(name + " cannot be opened", errno);
   try {
     if (flock(fresh.get(), LOCK_EX | LOCK_NB) != 0) fail(name + " cannot be locked", errno);
     copy_rest(fresh);
-    write_position(0);  // first, as in start_again()
+    write_position(0);  // written first, as in start_again()
     if (rename(name.c_str(), path_.c_str()) != 0) {
       const int code = errno;
       write_position(position_);

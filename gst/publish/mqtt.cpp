@@ -1,4 +1,4 @@
-// MQTT 3.1.1 with QoS 1: the broker confirms each message.
+// Implements MQTT 3.1.1 with QoS 1: the broker confirms each message.
 #include <MQTTClient.h>
 #include <unistd.h>
 
@@ -14,12 +14,12 @@ namespace {
 
 constexpr int kQos = 1, kMostInFlight = 200;
 constexpr int kSeconds = 3;  // for connecting
-// The wait for a confirmation is cut into slices, so that stopping takes no longer than one.
-constexpr unsigned long kSlice = 250;  // milliseconds
+// Waits for a confirmation in slices, so that stopping takes no longer than one.
+constexpr unsigned long kSlice = 250;  // in milliseconds
 constexpr int kMostSlices = 40;
 
-// Texts for the broker's answers to CONNECT (MQTT 3.1.1, 3.2.2.3), which MQTTClient_strerror() does not
-// know.
+// Returns a text for the broker's answer to CONNECT (MQTT 3.1.1, 3.2.2.3), which
+// MQTTClient_strerror() does not know.
 const char* refusal(int code) {
   switch (code) {
     case 1:
@@ -37,7 +37,8 @@ const char* refusal(int code) {
   }
 }
 
-// OpenSSL's reason out of "...:error:0A000086:SSL routines::certificate verify failed:file:line:".
+// Returns OpenSSL's reason in "...:error:0A000086:SSL routines::certificate verify
+// failed:file:line:".
 std::string reason_in(const std::string& line) {
   const std::vector<std::string> parts = split(line, ':');
   for (size_t i = 0; i + 4 < parts.size(); ++i)
@@ -58,7 +59,7 @@ class Mqtt final : public Broker {
     const bool v6 = address.host.find(':') != std::string::npos;
     uri_ = std::string(encrypted_ ? "ssl://" : "tcp://") +
            (v6 ? "[" + address.host + "]" : address.host) + ":" + std::to_string(port);
-    // Two clients of one name would throw each other out.
+    // Makes a unique name, because two clients of one name would disconnect each other.
     std::random_device random;
     const std::string id = "clinfer-" + std::to_string(getpid()) + "-" + std::to_string(random());
     if (MQTTClient_create(&client_, uri_.c_str(), id.c_str(), MQTTCLIENT_PERSISTENCE_NONE,
@@ -94,7 +95,7 @@ class Mqtt final : public Broker {
       security.privateKey = file(settings_.key_file);
       security.ssl_error_context = &encryption_problem_;
       security.ssl_error_cb = [](const char* text, size_t size, void* problem) {
-        // The first one is the cause.
+        // Keeps the first error, which is the cause.
         auto& known = *static_cast<std::string*>(problem);
         if (known.empty()) known = reason_in(std::string(text, size));
         return 1;
@@ -108,7 +109,7 @@ class Mqtt final : public Broker {
 
   void deliver(std::span<const Message> messages, const std::function<void(uint64_t)>& delivered,
                const std::atomic<bool>& stop) override {
-    // A window of messages under way; the oldest is waited for.
+    // Keeps a window of messages in flight, and waits for the oldest one.
     std::vector<MQTTClient_deliveryToken> tokens;
     int slices = 0;
     for (size_t sent = 0, done = 0; done < messages.size() && !stop;) {
@@ -125,7 +126,8 @@ class Mqtt final : public Broker {
         continue;
       }
       const int code = MQTTClient_waitForCompletion(client_, tokens[done], kSlice);
-      // A lost connection forgets its messages, and the library calls forgotten ones completed.
+      // Checks the connection, because the library forgets the messages of a lost connection and
+      // then calls them completed.
       if (code == MQTTCLIENT_SUCCESS && MQTTClient_isConnected(client_)) {
         delivered(messages[done++].number);
         slices = 0;

@@ -1,5 +1,5 @@
-// clpublish: one JSON line a frame, to a file that can be followed while it grows, or to a broker
-// through a queue.
+// Implements clpublish: writes one JSON line for each frame, to a file that can be followed while
+// it grows, or to a broker through a queue.
 #include "gst/publish/publish.h"
 
 #include <gst/base/gstbasetransform.h>
@@ -38,7 +38,7 @@ struct PublishSettings {
   std::string source, tags;
   std::string address, topic = "clinfer";
   std::string credentials_file, ca_file, cert_file, key_file;
-  unsigned queue_size = 100000;  // messages
+  unsigned queue_size = 100000;  // in messages
   std::string queue_dir;
   clinfer::QueuePolicy queue_policy = clinfer::QueuePolicy::block;
 };
@@ -46,20 +46,20 @@ struct PublishSettings {
 struct PublishState {
   PublishState() { gst_video_info_init(&info); }
   GstStructure* copy_stats(GstElement* element) const;
-  // The object lock guards these.
+  // Members that the object lock guards:
   PublishSettings settings;
   clinfer::LostProperties lost;
-  std::optional<PublishSettings> in_force;  // between start and stop
+  std::optional<PublishSettings> in_force;  // set between start and stop
   GstVideoInfo info;
   // One of these two exists from start to stop.
   std::unique_ptr<clinfer::LineFile> file;
-  std::shared_ptr<clinfer::Sender> sender;  // changed under the object lock
+  std::shared_ptr<clinfer::Sender> sender;  // changed under the object lock only
   std::atomic<uint64_t> frames = 0;
-  clinfer::FrameFacts facts;  // what is the same for all frames
+  clinfer::FrameFacts facts;  // facts that are the same for all frames
   bool asked_live = false, live = false;
 };
 
-// The sender may be told to stop meanwhile.
+// Copies the pointer, because the sender may be stopped meanwhile.
 GstStructure* PublishState::copy_stats(GstElement* element) const {
   std::shared_ptr<clinfer::Sender> used;
   {
@@ -106,7 +106,7 @@ constexpr const char* kRedis = "Entries of a Redis stream, by XADD; TLS needs hi
 constexpr const char* kRedis = "Redis: not built in, it needs libhiredis-dev";
 #endif
 
-// An empty path means standard output, too.
+// Makes an empty path mean standard output, too.
 Property<PublishSettings> file_path_row() {
   Property<PublishSettings> row = clinfer::text<&PublishSettings::file_path>(
       "file-path", "File path",
@@ -182,7 +182,7 @@ const std::vector<Property<PublishSettings>>& properties() {
 
 using Class = clinfer::ElementClass<GstClpublish, properties>;
 
-// The tags in one line. Throws Error{bad_argument} on text that is no JSON.
+// Returns the tags in one line. Throws Error{bad_argument} for text that is no JSON.
 std::string one_line(const std::string& tags) {
   if (tags.empty()) return "";
   try {
@@ -206,7 +206,7 @@ void open_file(GstBaseTransform* transform, const PublishSettings& settings) {
       });
 }
 
-// The topic with the source in it.
+// Returns the topic with the source inserted.
 std::string topic_of(const PublishSettings& settings) {
   constexpr std::string_view kSource = "{source}";
   std::string topic = settings.topic;
@@ -248,7 +248,8 @@ void connect(GstBaseTransform* transform, const PublishSettings& settings) {
   }
   std::unique_ptr<clinfer::Journal> journal;
   if (!settings.queue_dir.empty()) {
-    // The journal's name depends on broker and topic, so that messages for another one stay there.
+    // Derives the journal's name from broker and topic, so that messages for another one stay
+    // there.
     const std::string which = std::to_string(static_cast<int>(settings.method)) + "\n" +
                               settings.address + "\n" + broker.topic;
     const clinfer::Handle<char> name(
@@ -294,7 +295,7 @@ gboolean start(GstBaseTransform* transform) {
 gboolean stop(GstBaseTransform* transform) {
   PublishState* const state = Class::find_state(transform);
   if (state == nullptr) return TRUE;
-  std::shared_ptr<clinfer::Sender> sender;  // ends without the lock
+  std::shared_ptr<clinfer::Sender> sender;  // destroyed after the lock is released
   {
     const clinfer::ObjectLock lock(transform);
     state->in_force.reset();
@@ -315,7 +316,7 @@ clinfer::Sender* sender_of(gpointer element) {
 }
 
 GstStateChangeReturn change_state(GstElement* element, GstStateChange change) {
-  // A wait for a reader must end before the pads can be deactivated.
+  // Ends a wait for a reader, without which the pads cannot be deactivated.
   clinfer::LineFile* file = file_of(element);
   if (change == GST_STATE_CHANGE_PAUSED_TO_READY && file != nullptr) file->interrupt();
   clinfer::Sender* sender = sender_of(element);
@@ -323,7 +324,7 @@ GstStateChangeReturn change_state(GstElement* element, GstStateChange change) {
   return GST_ELEMENT_CLASS(gst_clpublish_parent_class)->change_state(element, change);
 }
 
-// Sends what is left at the end of the stream: the application may leave with the EOS message.
+// Sends what is left at the end of the stream, because the application may quit at the EOS message.
 void finish_sending(GstBaseTransform* transform, clinfer::Sender& sender) {
   if (sender.finish()) return;
   const auto queued = static_cast<unsigned long long>(sender.stats().queued);
@@ -378,7 +379,7 @@ std::optional<uint64_t> reference_time(GstBuffer* buffer, const char* caps_text)
   return meta->timestamp;
 }
 
-// The sender's clock, as RTCP tells it (rtspsrc add-reference-timestamp-meta=true).
+// Returns the time by the sender's clock, from RTCP (rtspsrc add-reference-timestamp-meta=true).
 std::optional<uint64_t> sender_time(GstBuffer* buffer) {
   constexpr uint64_t kFrom1900To1970 = G_GUINT64_CONSTANT(2208988800) * GST_SECOND;
   const std::optional<uint64_t> ntp = reference_time(buffer, "timestamp/x-ntp");
@@ -386,7 +387,8 @@ std::optional<uint64_t> sender_time(GstBuffer* buffer) {
   return *ntp - kFrom1900To1970;
 }
 
-// Frames of a live source were captured when the pipeline's clock showed their running time.
+// Returns the wall-clock time of a frame of a live source, which was captured when the pipeline's
+// clock showed its running time.
 std::optional<uint64_t> live_time(GstBaseTransform* transform, GstBuffer* buffer) {
   PublishState& state = Class::state(transform);
   if (!std::exchange(state.asked_live, true)) {
@@ -414,7 +416,7 @@ std::string capture_time(GstBaseTransform* transform, GstBuffer* buffer) {
   if (const auto time = reference_time(buffer, "timestamp/x-unix")) return iso_time(*time);
   if (const auto time = sender_time(buffer)) return iso_time(*time);
   if (GstVideoTimeCodeMeta* code = gst_buffer_get_video_time_code_meta(buffer)) {
-    // Only a time code that knows its day says when.
+    // Uses only a time code that includes the date.
     if (GDateTime* time = gst_video_time_code_to_date_time(&code->tc)) {
       GDateTime* utc = g_date_time_to_utc(time);
       const auto microseconds =

@@ -1,4 +1,4 @@
-// Redis: each message is an entry of a stream (XADD), in the field "json".
+// Implements Redis: each message is an entry of a stream (XADD), in the field "json".
 #include <hiredis/hiredis.h>
 #ifdef CLINFER_HAVE_REDIS_TLS
 #include <hiredis/hiredis_ssl.h>
@@ -78,8 +78,8 @@ class Redis final : public Broker {
  private:
   void encrypt() {
 #ifdef CLINFER_HAVE_REDIS_TLS
-    // A context of OpenSSL itself: that of hiredis does not compare the certificate's name with the
-    // host.
+    // Makes an OpenSSL context of its own, because hiredis' context does not compare the
+    // certificate's name with the host.
     if (tls_ == nullptr) {
       redisInitOpenSSL();
       tls_.reset(SSL_CTX_new(TLS_client_method()));
@@ -105,7 +105,7 @@ class Redis final : public Broker {
       X509_VERIFY_PARAM_set1_host(checks, host_.c_str(), host_.size());
       SSL_set_tlsext_host_name(session, host_.c_str());
     }
-    if (redisInitiateSSL(context_.get(), session) != REDIS_OK)  // owns the session
+    if (redisInitiateSSL(context_.get(), session) != REDIS_OK)  // owns the session on success
       fail(std::string("TLS: ") + context_->errstr);
 #endif
   }

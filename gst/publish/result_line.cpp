@@ -1,4 +1,4 @@
-// One frame's results as one line of JSON.
+// Writes one frame's results as one line of JSON.
 #include "gst/publish/result_line.h"
 
 #include <algorithm>
@@ -21,11 +21,11 @@ void write_held(JsonWriter& json, bool held) {
   if (held) json.key("held").raw("true");
 }
 
-// Keys of an object that the network's own names could meet.
+// Writes keys of an object, which might collide with the network's own names.
 class Keys {
  public:
   explicit Keys(JsonWriter& json) : json_(json) {}
-  // The name, or the name with a number where it is taken: nothing is overwritten.
+  // Adds the name, with a number if it is taken, so that nothing is overwritten.
   JsonWriter& add(const std::string& wanted) {
     std::string name = wanted;
     for (int number = 2; !used_.insert(name).second; ++number)
@@ -142,7 +142,7 @@ void write_value_map(JsonWriter& json, const MapView& map, bool data) {
   json.end_object();
 }
 
-// Maps of a picture or region: one of classes stands as `segmentation`, others in `maps`.
+// Writes maps of a picture or region: one of classes as `segmentation`, others in `maps`.
 void write_maps(JsonWriter& json, Keys& keys, const std::vector<MapView>& maps,
                 const FrameFacts& facts) {
   std::vector<const MapView*> others;
@@ -312,7 +312,7 @@ void write_zones(JsonWriter& json, const FrameView& frame) {
   json.end_array();
 }
 
-// If several elements saw the frame, the one that did most speaks for it.
+// If several elements saw the frame, reports the outcome of the one that did most.
 Outcome outcome_of(const std::vector<ResultView>& results) {
   for (const Outcome outcome : {Outcome::run, Outcome::held, Outcome::late})
     for (const ResultView& result : results)

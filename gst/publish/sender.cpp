@@ -1,4 +1,4 @@
-// The thread that talks to the broker.
+// Runs the thread that communicates with the broker.
 #include "gst/publish/sender.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr size_t kBatch = 1000;  // messages
+constexpr size_t kBatch = 1000;  // in messages
 constexpr auto kIdle = 200ms, kShortestPause = 100ms, kLongestPause = 5000ms, kLastWait = 1000ms;
 
 }  // namespace
@@ -41,7 +41,7 @@ bool Sender::publish(std::string line) {
   return taken;
 }
 
-// False: the sender stops.
+// Waits. Returns false if the sender stops.
 bool Sender::pause(std::chrono::milliseconds time) {
   std::unique_lock lock(mutex_);
   wake_.wait_for(lock, time, [this] { return stopping_.load(); });
@@ -55,15 +55,15 @@ void Sender::round() {
   }
   const std::vector<Message> messages = queue_->take(kBatch, kIdle);
   if (messages.empty()) {
-    pause(5ms);  // an interrupted queue returns at once: do not spin
+    pause(5ms);  // An interrupted queue returns at once, so wait a little.
     return;
   }
-  // Each confirmation writes the journal's position: one for many messages is enough.
+  // Confirms many messages at once, because each confirmation writes the journal's position.
   uint64_t confirmed = 0;
   size_t count = 0;
   const auto confirm = [&] {
     if (count == 0) return;
-    // Counted before confirm(), which wakes a thread that waits for an empty queue and reads sent_.
+    // Counts before confirm(), which wakes a thread that waits for an empty queue and reads sent_.
     sent_ += std::exchange(count, 0);
     queue_->confirm(confirmed);
   };
@@ -95,7 +95,8 @@ void Sender::run() {
       told = false;
       wait = kShortestPause;
     } catch (const std::exception& error) {
-      // A broker that accepted messages before the failure can be reached: do not wait longer.
+      // A broker that accepted messages before the failure can be reached, so the wait is not
+      // lengthened.
       if (sent_ != sent) {
         told = false;
         wait = kShortestPause;

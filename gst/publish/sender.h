@@ -1,6 +1,7 @@
 // Sends lines to a broker from a thread of its own, so that a publisher does not block while the
 // queue has room. If the broker cannot be reached, the thread connects again at growing intervals.
-// Messages that the broker did not confirm are sent again in the same order: each arrives at least once.
+// Messages that the broker did not confirm are sent again in the same order, so that each arrives
+// at least once.
 #pragma once
 
 #include <atomic>
@@ -17,29 +18,29 @@ namespace clinfer {
 
 struct SenderStats {
   uint64_t sent = 0;     // confirmed by the broker
-  uint64_t dropped = 0;  // for want of room
-  uint64_t queued = 0;   // now
-  uint64_t losses = 0;   // of the connection
+  uint64_t dropped = 0;  // for lack of room
+  uint64_t queued = 0;   // at present
+  uint64_t losses = 0;   // number of times the connection was lost
   bool connected = false;
 };
 
 class Sender {
  public:
-  // The sender's thread calls this when the connection to the broker is lost or made again, and
-  // that of publish() when the journal cannot be written.
+  // Is called by the sender's thread when the connection to the broker is lost or made again, and
+  // by the thread of publish() when the journal cannot be written.
   using Notice = std::function<void(const std::string&)>;
 
   Sender(std::unique_ptr<Broker> broker, std::unique_ptr<MessageQueue> queue, Notice notice);
-  // Waits a moment for the queued messages if the broker is connected. The messages left after that
-  // are lost unless the queue has a journal.
+  // Waits briefly for the queued messages if the broker is connected. Messages left after that are
+  // lost unless the queue has a journal.
   ~Sender();
   Sender(const Sender&) = delete;
   Sender& operator=(const Sender&) = delete;
 
-  // False: interrupted while the queue was full.
+  // Queues a line. Blocks while the queue is full; returns false if interrupted then.
   bool publish(std::string line);
-  // Waits until the broker has all, as long as it takes messages now and then; false: it does not,
-  // or interrupted.
+  // Waits until the broker has all messages, as long as it takes some now and then. Returns false
+  // if it does not, or if interrupted.
   bool finish();
   void interrupt() { queue_->interrupt(); }
   void resume() { queue_->resume(); }
@@ -59,7 +60,7 @@ class Sender {
   std::atomic<uint64_t> sent_ = 0, losses_ = 0;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::thread thread_;  // the last member: it uses the others
+  std::thread thread_;  // declared last, because it uses the other members
 };
 
 }  // namespace clinfer

@@ -1,5 +1,6 @@
-// Rows are added one at a time; potentials keep the reduced costs of all pairs at or above zero, so
-// that the shortest path from the new row to a free column is found as Dijkstra does.
+// Implements the assignment. Rows are added one at a time; potentials keep the reduced costs of all
+// pairs at or above zero, so that Dijkstra's algorithm finds the shortest path from the new row to
+// a free column.
 #include "gst/track/assignment.h"
 
 #include <algorithm>
@@ -18,7 +19,7 @@ class Solver {
       : costs_(costs),
         columns_(columns),
         most_(static_cast<double>(most)),
-        // One more column for each row stands for its staying alone.
+        // Adds a column for each row, which means that the row stays alone.
         all_(columns + rows),
         row_price_(rows, 0),
         column_price_(all_, 0),
@@ -51,7 +52,7 @@ class Solver {
     std::vector<size_t> visited;  // columns whose distance is final
     size_t row = start;
     double length = 0;
-    size_t end = kNone;  // the free column; there is one: the row's own
+    size_t end = kNone;  // a free column, which always exists: the row's own
     while (end == kNone) {
       size_t nearest = kNone;
       const auto look_at = [&](size_t column) {
@@ -83,7 +84,7 @@ class Solver {
       column_price_[column] -= nearer;
       if (row_of_[column] != kNone) row_price_[row_of_[column]] += nearer;
     }
-    // Each row on the path gives its column to the row before it.
+    // Each row on the path passes its column to the row before it.
     for (size_t column = end; column != kNone;) {
       const size_t to = before_[column];
       row_of_[column] = to;
@@ -96,8 +97,8 @@ class Solver {
   double most_;
   size_t all_;
   std::vector<double> row_price_, column_price_;
-  std::vector<size_t> row_of_;     // of each column; kNone: free
-  std::vector<size_t> column_of_;  // of each row
+  std::vector<size_t> row_of_;     // by column; kNone: the column is free
+  std::vector<size_t> column_of_;  // by row
   std::vector<size_t> before_;     // the row from which a column was reached
   std::vector<double> distance_;
   std::vector<bool> done_;

@@ -10,8 +10,8 @@
 namespace clinfer {
 namespace {
 
-// Tells whether the network that finds these objects was run on this frame. Elements other than
-// clinfer say nothing about that: they count as run on every frame.
+// Returns whether the network that finds these objects was run on this frame. Elements other than
+// clinfer do not tell that, and count as run on every frame.
 Outcome outcome_for(const FrameView& frame, const std::string& model) {
   std::optional<Outcome> outcome;
   for (const ResultView& result : frame.results)
@@ -20,8 +20,8 @@ Outcome outcome_for(const FrameView& frame, const std::string& model) {
   return outcome.value_or(Outcome::run);
 }
 
-// Parts of the picture that the user chose are no objects, and those that another element tracks
-// keep its ids.
+// Returns whether a region is an object to track. Parts of the picture that the user chose are
+// none, and objects that another element tracks keep its ids.
 bool is_object(const RegionView& region, const std::vector<std::string>& wanted) {
   if (region.track_id || (!region.has_detection && region.roi_type == "region")) return false;
   return is_among(region, wanted);
@@ -101,7 +101,8 @@ std::vector<TrackedObject> FrameTracker::track(const FrameView& frame,
 void FrameTracker::update(Kind& kind, const FrameView& frame, const TrackSettings& settings,
                           double seconds, int width, int height, uint64_t time,
                           std::vector<TrackedObject>& tracked) {
-  // The surest ones, where there are too many. Regions that no network found are sure.
+  // Takes those with the highest confidence if there are too many. Regions that no network found
+  // count as certain.
   const auto confidence = [&](size_t i) {
     const RegionView& region = frame.regions[i];
     return region.has_detection ? region.confidence : 1;
@@ -136,7 +137,7 @@ void FrameTracker::update(Kind& kind, const FrameView& frame, const TrackSetting
   }
 }
 
-// Objects that were there when it was looked for them last.
+// Adds the objects that were there when they were last looked for, at their predicted places.
 void FrameTracker::predict(Kind& kind, const TrackSettings&, int width, int height, uint64_t time,
                            std::vector<TrackedObject>& tracked) const {
   for (const Track& track : kind.tracker.tracks()) {
@@ -151,7 +152,7 @@ void FrameTracker::predict(Kind& kind, const TrackSettings&, int width, int heig
   }
 }
 
-// Objects of an earlier frame that `hold-results` repeats keep their boxes.
+// Adds the objects of an earlier frame that `hold-results` repeats, with their boxes.
 void FrameTracker::repeat(const Kind& kind, const FrameView& frame, int width, int height,
                           uint64_t time, std::vector<TrackedObject>& tracked) const {
   constexpr double kSame = 0.999;

@@ -1,4 +1,4 @@
-// The Kalman filter of a box.
+// Implements the Kalman filter of a box.
 #include "gst/track/motion.h"
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 namespace clinfer {
 namespace {
 
-// Standard deviations as shares of the object's size: of where it is and is measured to be, and of
-// its speed in a unit of time.
+// Standard deviations as shares of the object's size: of its real and measured place, and of its
+// speed per unit of time.
 constexpr double kPlace = 1.0 / 20;
 constexpr double kSpeed = 1.0 / 160;
 constexpr double kLeastSize = 1e-6;
@@ -56,7 +56,7 @@ double MovingValue::distance(double measured, double deviation) const {
 
 double Motion::width() const { return std::max(width_.value, kLeastSize); }
 double Motion::height() const { return std::max(height_.value, kLeastSize); }
-// Tall, narrow objects move sideways as fast as wide ones.
+// Averages both sides, because tall, narrow objects move sideways as fast as wide ones.
 double Motion::size() const { return (width() + height()) / 2; }
 
 Motion::Motion(const Box& box) {

@@ -1,19 +1,19 @@
-// Estimates where an object is and where it goes: a Kalman filter of constant velocity for the
-// centre and the size of its box. Noise of the four values is independent, so each has a filter of
-// two states of its own; together they are the filter of eight states that SORT and ByteTrack use.
+// Estimates where an object is and how it moves: a Kalman filter of constant velocity for the
+// centre and the size of its box. The noise of the four values is independent, so each has a filter
+// with two states; together they are the filter with eight states that SORT and ByteTrack use.
 #pragma once
 
 namespace clinfer {
 
-// A box in any unit of length; its corners are floats, because shares of pixels matter to small
-// objects.
+// A box in any unit of length. Its corners are no integers, because fractions of pixels matter for
+// small objects.
 struct Box {
   double x_min = 0, y_min = 0, x_max = 0, y_max = 0;
   double width() const { return x_max - x_min; }
   double height() const { return y_max - y_min; }
 };
 
-// Shared area over joined area; 0 where there is none.
+// Returns the intersection over union; 0 without intersection.
 double overlap(const Box& a, const Box& b);
 
 // A value and its speed, with the covariance of both.
@@ -22,7 +22,8 @@ struct MovingValue {
   double value_variance = 0, covariance = 0, speed_variance = 0;
 
   void start(double at, double value_deviation, double speed_deviation);
-  // value_noise, speed_noise: the standard deviations that one unit of time adds.
+  // Predicts the value after `time`. `value_noise`, `speed_noise`: the standard deviations that one
+  // unit of time adds.
   void advance(double time, double value_noise, double speed_noise);
   void correct(double measured, double deviation);
   double distance(double measured, double deviation) const;
@@ -35,9 +36,9 @@ class Motion {
   // Predicts the box after `time` units. The noise fits units of a thirtieth of a second.
   void advance(double time);
   void correct(const Box& box);
-  // The camera turned: everything is elsewhere.
+  // Moves the expected box, because the camera turned.
   void move(double x, double y);
-  // An object that is out of sight keeps its size.
+  // Sets the speed of the size to zero, for an object that is out of sight.
   void keep_size();
   // Returns how far a measured box is from the expected one, as the square of a number of standard
   // deviations (Mahalanobis).

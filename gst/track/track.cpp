@@ -1,4 +1,4 @@
-// cltrack: a transform in place that adds metadata only.
+// Implements cltrack, a transform in place that only adds metadata.
 #include "gst/track/track.h"
 
 #include <gst/base/gstbasetransform.h>
@@ -21,7 +21,7 @@ namespace {
 
 struct TrackState {
   TrackState() { gst_video_info_init(&info); }
-  // The object lock guards these.
+  // Members that the object lock guards:
   clinfer::TrackSettings settings;
   clinfer::LostProperties lost;
   clinfer::FrameStats stats;
@@ -94,7 +94,7 @@ using Class = clinfer::ElementClass<GstCltrack, properties>;
 gboolean start(GstBaseTransform* transform) {
   return clinfer::guard(GST_ELEMENT(transform), FALSE, [&]() -> gboolean {
     TrackState& state = Class::state(transform);
-    Class::settings(transform);  // throws if one could not be set
+    Class::settings(transform);  // throws if a property could not be set
     state.tracker = {};
     state.frames = state.predicted = 0;
     state.time.clear();

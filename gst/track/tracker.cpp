@@ -1,4 +1,4 @@
-// Objects of one kind followed from frame to frame.
+// Follows objects of one kind from frame to frame.
 #include "gst/track/tracker.h"
 
 #include <algorithm>
@@ -10,22 +10,26 @@
 namespace clinfer {
 namespace {
 
-constexpr double kUnitsPerSecond = 30;  // of Motion
+constexpr double kUnitsPerSecond = 30;  // units of time in Motion
 
-// Least overlaps of a predicted box and an object's: of high confidence, of low confidence (which is
-// often a part of an object, or none), and of tracks that are not sure yet.
+// Least overlaps of a predicted box and an object's box: for objects of high confidence, for those
+// of low confidence (often a part of an object, or none), and for tracks that are not confirmed
+// yet.
 constexpr double kHighOverlap = 0.2;
 constexpr double kLowOverlap = 0.5;
 constexpr double kNewOverlap = 0.3;
-// Square of the standard deviations: 95 % of the boxes of an object are nearer (chi-square, 4 values).
+// The largest squared distance in standard deviations: 95 % of an object's boxes are closer
+// (chi-square, 4 values).
 constexpr double kFarthest = 9.49;
-// The camera's motion is told from so many objects, each overlapping its prediction by this much.
+// The camera's motion is estimated from at least this many objects, each of which overlaps its
+// prediction by this much.
 constexpr size_t kLeastForCamera = 4;
 constexpr double kCameraOverlap = 0.3;
-constexpr double kLeastPan = 0.02;  // of the objects' height; less is noise of their boxes
-constexpr double kCertain = 3;      // units for which a prediction is good
-constexpr float kAlone = 1;         // costs as much as a pair that has nothing in common
-constexpr double kMemory = 0.9;     // of the look
+// Share of the objects' height; smaller movements are noise of their boxes.
+constexpr double kLeastPan = 0.02;
+constexpr double kCertain = 3;   // number of units for which a prediction is good
+constexpr float kAlone = 1;      // cost of a pair that has nothing in common
+constexpr double kMemory = 0.9;  // weight of the earlier appearance
 
 bool is_sound(const Observation& object) {
   const Box& box = object.box;
@@ -34,7 +38,7 @@ bool is_sound(const Observation& object) {
          std::isfinite(object.confidence);
 }
 
-// -1 where either is unknown.
+// Returns the cosine of two embeddings; -1 if one of them is unknown.
 double likeness(std::span<const float> a, std::span<const float> b) {
   if (a.empty() || a.size() != b.size()) return -1;
   double product = 0, of_a = 0, of_b = 0;
@@ -60,8 +64,8 @@ void mix(std::vector<float>& look, std::span<const float> seen) {
   }
 }
 
-// Sets of rows and columns that are joined by possible pairs: each is a problem of its own, and most
-// have a single pair.
+// Sets of rows and columns that are connected by possible pairs. Each is a separate problem, and
+// most consist of a single pair.
 class Groups {
  public:
   explicit Groups(size_t members) : parent_(members) {
@@ -82,16 +86,16 @@ struct Pair {
   float cost = 0;
 };
 
-// The pairs among `possible` that together cost least, where staying alone costs `most`.
+// Chooses the pairs among `possible` with the lowest total cost, where staying alone costs `most`.
 template <typename Take>
 void choose(const std::vector<Pair>& possible, size_t rows, size_t columns, float most,
             Take&& take) {
   Groups groups(rows + columns);
   for (const Pair& pair : possible) groups.join(pair.row, rows + pair.column);
-  std::vector<std::pair<size_t, size_t>> order;  // group, index among `possible`
+  std::vector<std::pair<size_t, size_t>> order;  // pairs of a group and an index into `possible`
   for (size_t i = 0; i < possible.size(); ++i) order.emplace_back(groups.find(possible[i].row), i);
   std::sort(order.begin(), order.end());
-  std::vector<size_t> place(rows + columns, 0);  // within its group
+  std::vector<size_t> place(rows + columns, 0);  // index within its group
   for (size_t begin = 0; begin < order.size();) {
     size_t end = begin;
     while (end < order.size() && order[end].first == order[begin].first) ++end;
@@ -126,12 +130,12 @@ void choose(const std::vector<Pair>& possible, size_t rows, size_t columns, floa
 
 }  // namespace
 
-// Tracks and objects of a frame that are not paired yet.
+// The tracks and objects of a frame that are not paired yet.
 struct Tracker::Pairing {
   std::span<const Observation> objects;
-  std::vector<Box> predicted;                    // of each track
-  std::vector<std::optional<size_t>> object_of;  // of each track
-  std::vector<bool> taken;                       // of each object
+  std::vector<Box> predicted;                    // by track
+  std::vector<std::optional<size_t>> object_of;  // by track
+  std::vector<bool> taken;                       // by object
   double units = 0;                              // of time since the last frame
 };
 
@@ -149,8 +153,8 @@ void Tracker::forget() {
   });
 }
 
-// Pairs tracks for which is_wanted(index) holds with objects of high, or of low, confidence.
-// cost(track index, object index): nothing where the two cannot be one.
+// Pairs tracks for which is_wanted(index) is true with objects of high, or of low, confidence.
+// cost(track index, object index) returns nothing if the two cannot belong together.
 template <typename IsWanted, typename Cost>
 void Tracker::pair_up(Pairing& pairing, IsWanted&& is_wanted, bool high, Cost&& cost) {
   std::vector<Pair> possible;
@@ -172,8 +176,9 @@ void Tracker::pair_up(Pairing& pairing, IsWanted&& is_wanted, bool high, Cost&& 
   });
 }
 
-// Where the camera moves, all objects are elsewhere than expected, and by the same way: the median of
-// those that are found again without doubt. The others, hidden ones as well, are moved with them.
+// Corrects for the camera's motion. If the camera moves, all objects have moved from their expected
+// places by the same distance: the median over those that are found again with certainty. All
+// others, including hidden ones, are moved by it.
 void Tracker::follow_camera(Pairing& pairing) {
   std::vector<double> right, down, heights;
   for (size_t t = 0; t < tracks_.size(); ++t) {
@@ -218,17 +223,17 @@ void Tracker::pair_all(Pairing& pairing) {
       return 1 - shared;
     };
   };
-  // The longer the time between two frames, the worse is the prediction.
+  // Lowers the requirement with the time between two frames, because predictions become worse.
   const double least_overlap = kHighOverlap / std::clamp(pairing.units / kCertain, 1.0, 2.0);
   const auto has_id = [](const Track& track) { return track.id != 0; };
-  // Among objects that overlap as much, the one that looks the same wins.
+  // Prefers, among objects that overlap equally, the one that looks the same.
   pair_up(pairing, has_id, true, [&](size_t t, size_t o) -> std::optional<double> {
     const double shared = overlap(pairing.predicted[t], pairing.objects[o].box);
     if (shared < least_overlap) return std::nullopt;
     const double alike = look(t, o);
     if (alike <= -1) return 1 - shared * pairing.objects[o].confidence;
     if (alike >= settings_.appearance_threshold) return 1 - std::max(shared, alike);
-    // Another one took its place while it was out of sight.
+    // Rejects another object that took its place while it was out of sight.
     if (tracks_[t].missed > 0) return std::nullopt;
     return 1 - shared / 2;
   });
@@ -237,13 +242,13 @@ void Tracker::pair_all(Pairing& pairing) {
       predicted(kLowOverlap));
   pair_up(
       pairing, [](const Track& track) { return track.id == 0; }, true, predicted(kNewOverlap));
-  // Objects that turned while they were out of sight.
+  // Finds objects that turned while they were out of sight.
   pair_up(pairing, has_id, true, [&](size_t t, size_t o) -> std::optional<double> {
     const double alike = look(t, o);
     if (alike <= -1 || alike < settings_.appearance_threshold) return std::nullopt;
     return 1 - alike;
   });
-  // An object that moves far between two frames overlaps no prediction.
+  // Finds objects that moved so far between two frames that they overlap no prediction.
   pair_up(
       pairing, [](const Track& track) { return track.missed <= 1; }, true,
       [&](size_t t, size_t o) -> std::optional<double> {

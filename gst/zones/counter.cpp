@@ -1,4 +1,4 @@
-// Lines crossed and zones visited.
+// Counts objects that cross lines and visit zones.
 #include "gst/zones/counter.h"
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 namespace clinfer {
 namespace {
 
-// Twice the area of the triangle; above 0 where `p`, in a picture whose rows go down, is to the
-// right of the way from a to b.
+// Returns twice the area of the triangle. In a picture whose rows go down, it is positive where `p`
+// is to the right of the way from a to b.
 double side(const Place& a, const Place& b, const Place& p) {
   return (b.x - a.x) * (p.y - a.y) - (b.y - a.y) * (p.x - a.x);
 }
@@ -47,7 +47,7 @@ void ZoneCounter::cross(size_t zone, const SeenObject& object, Presence& presenc
   if (away <= object.margin || now == 0) return;
   const std::optional<Place> last = std::exchange(presence.sure, object.at);
   if (!last || (side(a, b, *last) > 0) == (now > 0)) return;
-  // It changed sides; beyond the ends of the line that does not count.
+  // The object changed sides, which does not count beyond the ends of the line.
   if ((side(*last, object.at, a) > 0) == (side(*last, object.at, b) > 0)) return;
   const bool in = now > 0;
   ++(in ? counts_[zone].in : counts_[zone].out);

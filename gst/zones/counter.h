@@ -1,5 +1,5 @@
-// Counts objects that cross lines and that are inside zones, by the way of one point of each. Plain
-// C++: places and ids in, events out.
+// Counts objects that cross lines and objects inside zones, by the path of one point of each
+// object. Plain C++: places and ids in, events out.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ struct Place {
   double x = 0, y = 0;
 };
 
-// A line has two points; whoever looks from the first to the second sees objects that come in cross
-// from the left to the right. A zone is a polygon of three points or more, whose edges may cross
-// (then what is inside is as the even-odd rule says).
+// A line has two points. Seen from the first point towards the second, objects that come "in" cross
+// from left to right. A zone is a polygon of three or more points, whose edges may cross; the
+// even-odd rule then decides what is inside.
 struct Zone {
   std::string name;
   bool is_line = false;
@@ -27,14 +27,14 @@ struct Zone {
 };
 
 struct ZoneCounts {
-  uint64_t in = 0, out = 0;  // crossed in either direction, or entered and left
-  uint64_t inside = 0;       // objects in the zone now
+  uint64_t in = 0, out = 0;  // objects that crossed in either direction, or that entered and left
+  uint64_t inside = 0;       // objects in the zone at present
 };
 
 struct SeenObject {
   uint64_t id = 0;
   Place at;
-  double margin = 0;  // pixels: nearer to a line than this, an object is on neither side
+  double margin = 0;  // in pixels: closer to a line than this, an object is on neither side
 };
 
 enum class Event { cross_in, cross_out, enter, leave, dwell };
@@ -43,24 +43,24 @@ struct ZoneEvent {
   Event event = Event::enter;
   size_t zone = 0;
   uint64_t id = 0;
-  double seconds = 0;  // of the object's stay in the zone: dwell, leave
+  double seconds = 0;  // duration of the object's stay in the zone: for dwell and leave
 };
 
-// Counts objects at lines and in zones. For one thread.
+// Counts objects at lines and in zones. Not thread-safe.
 class ZoneCounter {
  public:
   explicit ZoneCounter(std::vector<Zone> zones)
       : zones_(std::move(zones)), counts_(zones_.size()) {}
 
-  // Takes the objects of a frame at `seconds`, a time that does not go back. An object that was not
-  // seen for `lost` seconds is forgotten, and leaves its zones with that. dwell: seconds in a zone
-  // after which there is an event, once a visit; 0: never.
+  // Takes the objects of a frame at `seconds`, a time that does not decrease. Forgets objects that
+  // were not seen for `lost` seconds, which then leave their zones. `dwell`: seconds in a zone
+  // after which there is an event, once for each visit; 0: never.
   std::vector<ZoneEvent> update(double seconds, std::span<const SeenObject> objects, double lost,
                                 double dwell);
-  // Objects that were not seen for `lost` seconds leave, those of the next frame included. To be called
-  // where frames were missing: in that time nobody was seen.
+  // Makes objects leave that were not seen for `lost` seconds, even if they are on the next frame.
+  // To be called after missing frames, during which no object could be seen.
   std::vector<ZoneEvent> forget(double seconds, double lost);
-  // Zones that an object is in, by index.
+  // Returns the indices of the zones that an object is in.
   std::vector<size_t> zones_of(uint64_t id) const;
   bool knows(uint64_t id) const { return known_.count(id) != 0; }
 
@@ -69,13 +69,13 @@ class ZoneCounter {
 
  private:
   struct Presence {
-    std::optional<Place> sure;  // of a line: the last place that was on one of its sides
+    std::optional<Place> sure;  // for a line: the last place that was on one of its sides
     bool inside = false, dwelt = false;
     double since = 0;
   };
   struct Known {
     double seen = 0;
-    std::vector<Presence> presence;  // of each zone
+    std::vector<Presence> presence;  // by zone
   };
   void cross(size_t zone, const SeenObject& object, Presence& presence,
              std::vector<ZoneEvent>& events);

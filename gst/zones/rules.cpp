@@ -1,4 +1,4 @@
-// Lines and zones from text and JSON.
+// Parses lines and zones from text and JSON.
 #include "gst/zones/rules.h"
 
 #include <json-glib/json-glib.h>
@@ -31,7 +31,7 @@ constexpr const char* kFileTakes =
     "[{\"name\": \"yard\", \"points\": [[0.0, 0.5], [1.0, 0.5], [1.0, 1.0]]}]}, with whole numbers "
     "for pixels and numbers with a point for shares of the picture";
 
-// A member that is an array; null: there is none.
+// Returns a member that is an array; null if there is none.
 JsonArray* list_in(JsonObject* object, const char* name, const std::string& what) {
   JsonNode* node = json_object_get_member(object, name);
   if (node == nullptr) return nullptr;

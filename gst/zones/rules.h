@@ -1,4 +1,4 @@
-// Lines and zones as users write them: in properties, or as JSON in a file.
+// Parses lines and zones as users write them: in properties, or as JSON in a file.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@ namespace clinfer {
 class ZoneRules {
  public:
   ZoneRules() = default;
-  // lines: "NAME:X1,Y1,X2,Y2;...", zones: "NAME:X1,Y1,X2,Y2,X3,Y3,...;...", file: the path of
-  // {"lines": [{"name": N, "points": [[X, Y], [X, Y]]}, ...], "zones": [...]}; each may be empty.
-  // Whole numbers are pixels, numbers with a point are shares of the picture. Throws
-  // Error{bad_argument or not_found} that names the property and says what it takes.
+  // Parses `lines` ("NAME:X1,Y1,X2,Y2;..."), `zones` ("NAME:X1,Y1,X2,Y2,X3,Y3,...;...") and `file`,
+  // the path of {"lines": [{"name": N, "points": [[X, Y], [X, Y]]}, ...], "zones": [...]}; each may
+  // be empty. Whole numbers are pixels, numbers with a point are shares of the picture. Throws
+  // Error{bad_argument or not_found}, which names the property and tells what it accepts.
   ZoneRules(const std::string& lines, const std::string& zones, const std::string& file);
 
   // Returns the lines and zones in a picture of this size.

@@ -1,4 +1,4 @@
-// clzones: a transform in place that counts and adds metadata.
+// Implements clzones, a transform in place that counts and adds metadata.
 #include "gst/zones/zones.h"
 
 #include <gst/base/gstbasetransform.h>
@@ -33,16 +33,16 @@ struct ZonesSettings {
 
 struct ZonesState {
   ZonesState() { gst_video_info_init(&info); }
-  // The object lock guards these.
+  // Members that the object lock guards:
   ZonesSettings settings;
   clinfer::LostProperties lost;
-  std::optional<ZonesSettings> in_force;  // from start to stop
+  std::optional<ZonesSettings> in_force;  // set from start to stop
   clinfer::FrameStats stats;
   GstStructure* copy_stats(GstElement* element) const { return stats.copy(element); }
 
   GstVideoInfo info;
   clinfer::ZoneRules rules;
-  int width = 0, height = 0;  // for which the counter was made
+  int width = 0, height = 0;  // the size for which the counter was made
   clinfer::ZoneCounter counter{{}};
   std::map<uint64_t, std::string> labels;  // of the objects in the counter
   double seconds = 0;                      // since the first frame
@@ -248,7 +248,7 @@ void warn_out_of_reach(GstBaseTransform* transform) {
           ("whole numbers are pixels, numbers with a point are shares"));
 }
 
-// The counts so far, as results and as the property `stats`.
+// Returns the counts so far, for results and for the property `stats`.
 std::vector<clinfer::ZoneView> zones_so_far(const ZonesState& state) {
   std::vector<clinfer::ZoneView> views;
   for (size_t i = 0; i < state.counter.zones().size(); ++i) {
@@ -275,7 +275,7 @@ void count(GstBaseTransform* transform, GstBuffer* buffer) {
   state.seconds += step.seconds;
   const clinfer::Rect visible = clinfer::visible_part(GST_VIDEO_INFO_WIDTH(&state.info),
                                                       GST_VIDEO_INFO_HEIGHT(&state.info), buffer);
-  // A stream that changes its size goes on in the pixels of its first frame, and so do the counts.
+  // Keeps counting in the pixels of the first frame if the stream changes its size.
   if (state.width == 0) {
     state.width = visible.width;
     state.height = visible.height;

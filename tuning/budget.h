@@ -1,4 +1,5 @@
-// The time of a tuning run: a budget that operations share by what they take in one inference.
+// The time of a tuning run: a budget that operations share in proportion to their time in one
+// inference.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +9,7 @@
 
 namespace clinfer {
 
-// Seconds since a fixed moment. Thread-safe; a test may state its own.
+// Returns seconds since a fixed moment. Thread-safe; a test may pass its own.
 using SecondsClock = std::function<double()>;
 
 inline double steady_seconds() {
@@ -17,7 +18,7 @@ inline double steady_seconds() {
 
 class TuningBudget {
  public:
-  // Begins now. `seconds`: 0 for no limit.
+  // Starts the clock. `seconds`: 0 for no limit.
   TuningBudget(double seconds, SecondsClock clock)
       : seconds_(seconds), clock_(std::move(clock)), start_(clock_()) {}
 
@@ -26,12 +27,12 @@ class TuningBudget {
   double passed() const { return clock_() - start_; }
   bool is_over() const { return seconds_ > 0 && passed() >= seconds_; }
 
-  // An operation that waits for its turn, with the seconds that it takes in one inference.
+  // Adds an operation that waits for its turn; `weight` is its time in one inference, in seconds.
   void add(double weight) { waiting_ += weight; }
-  // It waits no longer.
+  // Removes an operation that does not wait any more.
   void remove(double weight) { waiting_ -= weight; }
-  // Gives the next operation its share of what is left: seconds that its search may take, 0 for no
-  // limit.
+  // Returns the next operation's share of what is left: the seconds that its search may take, or 0
+  // for no limit.
   double take(double weight) {
     constexpr double kLeast = 1e-3;
     const double share =

@@ -6,7 +6,7 @@
 
 namespace clinfer {
 
-// The upper one of the two in the middle of an even number; 0 of none.
+// Returns the upper one of the two middle values of an even number; 0 without values.
 inline double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values.empty() ? 0 : values[values.size() / 2];

@@ -1,4 +1,4 @@
-// Keys of tuning problems.
+// Makes keys of tuning problems.
 #include "tuning/op_key.h"
 
 #include <algorithm>
@@ -10,8 +10,9 @@ namespace clinfer {
 
 namespace {
 
-constexpr size_t kLongestAttribute = 60;  // longer ones (class lists, tables) stand as their hash
-constexpr int64_t kAlignment = 16;        // elements; offsets matter modulo this
+// Longer attributes (class lists, tables) are replaced by their hash.
+constexpr size_t kLongestAttribute = 60;
+constexpr int64_t kAlignment = 16;  // in elements; offsets matter modulo this
 
 std::string join(const Shape& numbers, char separator) {
   std::string text;
@@ -20,7 +21,8 @@ std::string join(const Shape& numbers, char separator) {
   return text.empty() ? "scalar" : text;
 }
 
-// "1x56x56x64:f16"; "/rows" for a row-major image; "/strides 1,64,..." where there are gaps.
+// Returns "1x56x56x64:f16"; "/rows" is added for a row-major image, "/strides 1,64,..." if there
+// are gaps.
 std::string tensor_text(const TensorDesc& desc) {
   std::string text;
   const bool image = desc.shape.size() == 4 || desc.shape.size() == 5;
@@ -41,7 +43,7 @@ std::string tensor_text(const TensorDesc& desc) {
   return text;
 }
 
-// "1,1" as "1": the usual case of equal numbers.
+// Shortens "1,1" to "1", the usual case of equal numbers.
 std::string attribute_text(const std::string& value) {
   std::string compact;
   for (const char c : value)
@@ -68,7 +70,7 @@ std::string op_key(const OpDesc& desc) {
       std::min(desc.own_inputs ? desc.own_inputs : desc.inputs.size(), desc.inputs.size());
   for (size_t i = 0; i < own; ++i) {
     const bool constant = i < desc.constants.size() && !desc.constants[i].empty();
-    // A constant's layout is the kernel's own; its logical shape counts.
+    // Uses a constant's logical shape, because each kernel chooses its layout itself.
     key +=
         constant ? " w=" + join(desc.inputs[i].shape, 'x') : " in=" + tensor_text(desc.inputs[i]);
   }

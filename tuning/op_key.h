@@ -1,5 +1,4 @@
-// The name of a tuning problem: everything about an operation that decides which kernel is best for
-// it.
+// Names a tuning problem by everything about an operation that decides which kernel is best for it.
 #pragma once
 
 #include <string>
@@ -8,13 +7,13 @@
 
 namespace clinfer {
 
-// One line of readable text: type, tensors (logical shape, element type, layout where it is not the
-// usual one), attributes and tail. Names of layers and values of constants are not in it: layers of
-// equal keys share one tuning record. Shapes are printed as they lie in memory where the tensor is
-// dense: a rank-4 image as NxHxWxC.
+// Returns one line of readable text: type, tensors (logical shape, element type, layout if
+// unusual), attributes and tail. It contains no names of layers and no values of constants, so that
+// layers with equal keys share one tuning record. Shapes of dense tensors are in the order of
+// memory: a rank-4 image is NxHxWxC.
 std::string op_key(const OpDesc& desc);
 
-// 16 hex digits: the member name of a record in a tuning file.
+// Returns 16 hexadecimal digits: the name of a record in a tuning file.
 std::string record_hash(const std::string& op, const std::string& device);
 
 }  // namespace clinfer

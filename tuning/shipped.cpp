@@ -1,4 +1,4 @@
-// Looking records up among those that are built in.
+// Looks up records among those that are built in.
 #include "tuning/shipped.h"
 
 #include <algorithm>
@@ -14,9 +14,10 @@ const std::vector<std::pair<std::string_view, std::string_view>>& shipped_files(
 
 namespace {
 
-using Records = std::multimap<std::string, TuningRecord>;  // by operation
+using Records = std::multimap<std::string, TuningRecord>;  // by operation key
 
-// A file of tuning/db/, read when it is needed: most hold records of other devices.
+// A file of tuning/db/, which is parsed when first needed: most files hold records of other
+// devices.
 class ShippedFile {
  public:
   ShippedFile(std::string_view name, std::string_view text) : name_(name), text_(text) {}
@@ -42,7 +43,7 @@ class ShippedFile {
   const std::string_view name_, text_;
   std::once_flag read_;
   Records records_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::map<std::string, bool> mentioned_;
 };
 
@@ -55,8 +56,8 @@ std::list<ShippedFile>& files() {
   return all;
 }
 
-// Returns whether a record says which kernel of bytes is best on processors of the kind without
-// AMX.
+// Returns whether the record tells which kernel for bytes is best on processors of the kind that
+// lack AMX.
 bool measured_without_amx(const TuningRecord& record, const DeviceTraits& traits) {
   return traits.matrix == MatrixUnit::amx &&
          (record.family == "conv_int8" || record.family == "fc_int8");

@@ -1,4 +1,4 @@
-// Successive halving over points that a model, relatives and neighbours suggest.
+// Searches by successive halving over points that a cost model, relatives and neighbours suggest.
 #include "tuning/tuner.h"
 
 #include <algorithm>
@@ -15,31 +15,34 @@ namespace clinfer {
 
 namespace {
 
-constexpr size_t kCheapest = 14;    // points that start the search: by a family's own model, else
-constexpr size_t kLeading = 10;     // the first of its space, and
-constexpr size_t kSpread = 10;      // as many spread over it
-constexpr size_t kBatch = 8;        // kernels made ready at once
-constexpr size_t kAnchorEvery = 4;  // candidates timed between two timings of the fallback
+// Number of points that start the search: the cheapest by a family's cost model, or else.
+constexpr size_t kCheapest = 14;
+constexpr size_t kLeading = 10;  // the first ones of its space, and
+constexpr size_t kSpread = 10;   // this many more, spread over it
+constexpr size_t kBatch = 8;     // number of kernels made ready at once
+// Number of candidates timed between two timings of the fallback.
+constexpr size_t kAnchorEvery = 4;
 constexpr int kFirstSamples = 2;
-constexpr double kHopeless = 1.4;  // slower than the best by this factor in all first samples: out
+// Candidates that are slower than the best by this factor in all first samples are dropped.
+constexpr double kHopeless = 1.4;
 constexpr double kSampleNs = 200e3;  // a sample is repeated to take about this long
 constexpr unsigned kMostRepeats = 16;
-// A family that is slower than the best one by this factor is no rival, see points_of_rivals().
+// A family that is slower than the best one by this factor is no rival; see points_of_rivals().
 constexpr double kNoRival = 1.25;
 constexpr int kFirstRounds = 3, kMostRounds = 12;
 constexpr size_t kFinalists = 3;
 constexpr int kFinalRounds = 15;
 constexpr size_t kLeastFinalRounds = 5;
-constexpr double kWorthIt = 0.985;  // of the fallback's time: what a change must reach, and
-constexpr double kWins = 0.75;      // in so many of the pairs
-// The times of two points differ from what their model says by up to this factor. With it,
-// expected_gain() is what searches have saved on an H100 and an H200, where times are known: 3.4 % of
-// conv_mma's and 6 % of conv_depthwise's (tuning/db/). An error that all points share changes no
-// choice.
+constexpr double kWorthIt = 0.985;  // share of the fallback's time that a change must reach, and
+constexpr double kWins = 0.75;      // in this share of the pairs
+// The factor by which the times of two points may differ from the model's prediction. With it,
+// expected_gain() equals what searches saved on an H100 and an H200, where times are known: 3.4 %
+// of conv_mma's and 6 % of conv_depthwise's (tuning/db/). An error that all points share does not
+// change the choice.
 constexpr double kDoubt = 1.25;
-constexpr double kLeastGain = 0.005;  // another family may be faster, which no costs compare
+constexpr double kLeastGain = 0.005;  // another family may be faster, which no cost model compares
 
-// A reason as one line that a tuning file can keep.
+// Formats a reason as one line that a tuning file can keep.
 std::string one_line(const std::string& text) {
   constexpr size_t kLongest = 300;
   std::string line;
@@ -50,7 +53,7 @@ std::string one_line(const std::string& text) {
   return line;
 }
 
-// Indices into a family's space, by its model of the costs where it has one.
+// Returns indices into a family's space, the cheapest first if the family has a cost model.
 std::vector<size_t> cheapest_first(const KernelFamily& family,
                                    const std::vector<TuningPoint>& space, const OpDesc& desc,
                                    const DeviceTraits& traits) {
@@ -65,10 +68,10 @@ std::vector<size_t> cheapest_first(const KernelFamily& family,
 
 struct Candidate {
   KernelChoice choice{};
-  size_t number = 0;      // the runner's
-  bool verified = false;  // computes what the fallback does; only then its times count
+  size_t number = 0;      // the runner's number of the candidate
+  bool verified = false;  // true if it computes what the fallback does; only then its times count
   bool failed = false;
-  std::vector<double> ratios{};  // to the fallback timed beside it
+  std::vector<double> ratios{};  // divided by the fallback's time beside it
   double least_ns = std::numeric_limits<double>::infinity();
   double score() const {
     return ratios.empty() ? std::numeric_limits<double>::infinity() : median(ratios);
@@ -97,7 +100,7 @@ class Search {
   SearchResult run(std::span<const KernelChoice> guesses) {
     const KernelPlan plan = plan_of(fallback_.choice);
     if (const std::string why = runner_.prepare({&plan, 1}, {})[0]; !why.empty()) {
-      if (!go_on()) return std::move(result_);  // it was cancelled, which is no error
+      if (!go_on()) return std::move(result_);  // cancelling is no error
       throw Error(ErrorCode::device_failed, why);
     }
     next_number_ = 1;
@@ -128,7 +131,8 @@ class Search {
   bool go_on() {
     if (ended_) return false;
     if (!observe_({result_.tried, default_ns_, best_ns_})) result_.stopped = ended_ = true;
-    // A budget leaves time to try what was built: else there would be nothing to choose from.
+    // Lets candidates that were built be tried after the budget is spent, since otherwise there
+    // would be nothing to choose from.
     if (!in_batch_ && !has_time()) ended_ = true;
     return !ended_;
   }
@@ -137,9 +141,9 @@ class Search {
     return limits_.seconds == 0 || limits_.clock() - start_ < limits_.seconds;
   }
 
-  // All points of the families that can win. Where the first candidates of a family, which are
-  // those that its model finds cheapest, are this much slower than those of another one, its other
-  // points are.
+  // Returns all points of the families that can win. If the first candidates of a family, which its
+  // cost model considers cheapest, are slower than those of another family by kNoRival, its other
+  // points are slower, too.
   std::vector<KernelChoice> points_of_rivals() const {
     std::map<const KernelFamily*, double> best{{fallback_.choice.family, 1.0}};
     for (const Candidate& candidate : candidates_) {
@@ -161,7 +165,7 @@ class Search {
     return rest;
   }
 
-  // Goes from the best point to neighbours of it that are better.
+  // Moves from the best point to better neighbours.
   void climb() {
     for (size_t before = SIZE_MAX; go_on() && result_.tried != before;) {
       before = result_.tried;
@@ -172,8 +176,8 @@ class Search {
     }
   }
 
-  // Points that differ from this one in a single number, which is the next smaller or larger one
-  // there is.
+  // Returns points that differ from this one in a single parameter, by the next smaller or larger
+  // value.
   std::vector<KernelChoice> neighbours(const KernelChoice& choice) const {
     std::vector<KernelChoice> found;
     for (const Space& space : spaces_) {
@@ -194,8 +198,8 @@ class Search {
     return found;
   }
 
-  // Work-group shapes keep their size: where two numbers of a point multiply to a fixed one, they
-  // change together.
+  // Keeps the size of work-groups: if two parameters of a point have a fixed product, they change
+  // together.
   static bool differs_only_in(const TuningPoint& a, const TuningPoint& b, size_t dimension) {
     if (a.values[dimension].second == b.values[dimension].second) return false;
     size_t others = 0;
@@ -209,8 +213,8 @@ class Search {
     return value;
   }
 
-  // Readies what is new among `choices`, verifies it, and lets it compete. Samples are taken batch
-  // by batch, so that there is something to choose from whenever the time is over.
+  // Builds the new ones among `choices`, verifies them, and lets them compete. Samples are taken
+  // batch by batch, so that there is something to choose from whenever the time is over.
   void try_all(std::vector<KernelChoice> choices) {
     std::erase_if(choices, [&](const KernelChoice& choice) {
       if (std::find(seen_.begin(), seen_.end(), choice) != seen_.end()) return true;
@@ -237,7 +241,7 @@ class Search {
       }
       next_number_ += errors.size();
       for (int i = 0; i < kFirstSamples; ++i) sample(ready);
-      // Checking takes far longer than running, so only candidates that can win are checked.
+      // Verifies only candidates that can win, because verifying takes far longer than running.
       drop_hopeless(ready);
       for (const size_t i : ready) {
         if (!go_on()) break;
@@ -254,7 +258,7 @@ class Search {
     halve(std::move(fresh));
   }
 
-  // One sample of each, with the fallback timed in between.
+  // Takes one sample of each, with the fallback timed in between.
   void sample(const std::vector<size_t>& who) {
     double anchor = 0;
     size_t since = kAnchorEvery;
@@ -271,7 +275,7 @@ class Search {
       try {
         ns = runner_.time(candidate.number, repeat_);
       } catch (const Error& error) {
-        if (candidate.verified) throw;  // it ran before: the device itself has failed
+        if (candidate.verified) throw;  // it ran before, so the device itself has failed
         fail(i, error.what());
         continue;
       }
@@ -298,8 +302,8 @@ class Search {
     if (best_ns_ == 0) best_ns_ = default_ns_;
   }
 
-  // The hopeless leave by their first samples, then the worse half after each of ever longer
-  // rounds. The best of what was tried before stays in the race.
+  // Drops hopeless candidates after their first samples, then the worse half after each of ever
+  // longer rounds. The best candidate so far stays in the race.
   void halve(std::vector<size_t> alive) {
     if (alive.empty()) return;
     if (const size_t best = best_candidate(); best != SIZE_MAX) alive.push_back(best);
@@ -314,7 +318,7 @@ class Search {
     }
   }
 
-  // Judges by the least of the first samples: a disturbed one must not decide.
+  // Judges by the shortest of the first samples, because one that was disturbed must not decide.
   void drop_hopeless(std::vector<size_t>& alive) const {
     double best = default_ns_;
     for (const Candidate& candidate : candidates_)
@@ -333,7 +337,7 @@ class Search {
     return best;
   }
 
-  // The finalists against the fallback, by turns; a change must win clearly.
+  // Compares the finalists with the fallback, alternately; a change must win clearly.
   void choose() {
     std::vector<size_t> finalists;
     for (size_t i = 0; i < candidates_.size(); ++i)
@@ -342,7 +346,7 @@ class Search {
               [&](size_t a, size_t b) { return candidates_[a].score() < candidates_[b].score(); });
     finalists.resize(std::min(finalists.size(), has_time() ? kFinalists : 1));
     std::vector<std::vector<double>> ratios(finalists.size());
-    // Few samples decide nothing: the first rounds are done whatever the budget says.
+    // Completes the first rounds even without budget, because few samples decide nothing.
     ended_ = result_.stopped;
     for (int round = 0; !finalists.empty() && !ended_ && round < kFinalRounds; ++round) {
       in_batch_ = ratios.front().size() < kLeastFinalRounds;
@@ -387,7 +391,8 @@ class Search {
   size_t next_number_ = 0;
   unsigned repeat_ = 1;
   bool ended_ = false;
-  bool in_batch_ = true;  // kernels are built that were not tried, the budget does not count
+  // True while kernels are built that were not tried; the budget then does not count.
+  bool in_batch_ = true;
   std::vector<double> default_samples_;
   double default_ns_ = 0, best_ns_ = 0;
   SearchResult result_;
@@ -438,8 +443,9 @@ double expected_gain(const KernelChoice& choice, const OpDesc& desc, const Devic
   rivals.erase(own);
   std::sort(rivals.begin(), rivals.end());
   rivals.resize(std::min(kCheapest, rivals.size()));
-  // The mean of the chosen kernel's time, and of what the fastest of all takes less: both integrals
-  // of the probability that a kernel takes longer than so many times the prediction of the chosen.
+  // Integrates the probability that a kernel takes longer than a multiple of the chosen kernel's
+  // prediction. This gives the mean of the chosen kernel's time, and of the time that the fastest
+  // of all kernels would save.
   constexpr int kSteps = 300;
   double mean = 0, saved = 0;
   for (int i = 0; i < kSteps; ++i) {

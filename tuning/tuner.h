@@ -1,4 +1,4 @@
-// The search for the best kernel of one operation on one device.
+// Searches for the best kernel of one operation on one device.
 #pragma once
 
 #include <functional>
@@ -23,52 +23,51 @@ struct KernelChoice {
 
 std::string to_string(const KernelChoice& choice);  // "conv_tile VECTOR=16 TILE_P=6"
 
-// Returns the position of a point in its family's space; -1 where it is not in it (any more).
+// Returns the index of a point in its family's space; -1 if the space does not have it (any more).
 int index_in_space(const KernelChoice& choice, const OpDesc& desc, const DeviceTraits& traits);
 
 struct SearchLimits {
-  double seconds = 0;       // for this operation; 0: until the search is through
-  bool exhaustive = false;  // time every point instead of searching, see search()
+  double seconds = 0;       // for this operation; 0: until the search is complete
+  bool exhaustive = false;  // measures every point instead of searching; see search()
   SecondsClock clock = steady_seconds;
 };
 
 struct SearchProgress {
-  size_t tried = 0;                    // kernels timed so far
+  size_t tried = 0;                    // number of kernels measured so far
   double default_ns = 0, best_ns = 0;  // 0: not known yet
 };
 
 struct SearchResult {
-  KernelChoice best;  // the default itself unless another one is faster beyond doubt
-  double default_ns = 0, best_ns = 0;  // measured side by side
+  KernelChoice best;                   // the default itself unless another one is clearly faster
+  double default_ns = 0, best_ns = 0;  // measured alternately
   size_t tried = 0;
-  bool stopped = false;  // by the observer
+  bool stopped = false;  // true if the observer stopped the search
   std::vector<std::pair<std::string, std::string>>
-      failed;  // what did not build, run or verify, and why
+      failed;  // what did not build, run or verify, and the reasons
 };
 
-// The first candidates of a search: `guesses`, each family's own choice, and the points that the
-// families' models find cheapest (where a family has none: the head of its space and some spread
-// over it). May name a point twice.
+// Returns the first candidates of a search: `guesses`, each family's heuristic, and the points that
+// the families' cost models consider cheapest (without a model: the head of the family's space and
+// some spread over it). A point may occur twice.
 std::vector<KernelChoice> first_candidates(const OpDesc& desc, const DeviceTraits& traits,
                                            std::span<const KernelFamily* const> families,
                                            std::span<const KernelChoice> guesses);
 
-// The share of a kernel's time that a search may be expected to save, where a model chose it that
-// nobody compared with measurements of the device: much where other points of the family are
-// predicted to take hardly longer, next to nothing where there is none. Without a model all points
-// are taken for equal.
+// Returns the share of a kernel's time that a search may be expected to save, if a cost model chose
+// the kernel without comparing it with measurements of the device. It is large if other points of
+// the family are predicted to take hardly longer, and nearly zero if there is none. Without a
+// model, all points count as equal.
 double expected_gain(const KernelChoice& choice, const OpDesc& desc, const DeviceTraits& traits);
 
-// Times kernels of `families` against the untuned choice `fallback`. Everything is compared by
-// ratios of samples taken next to each other, so a drifting clock does not decide. Successive
-// halving of the first candidates: all get few samples, the better ones are checked and get more;
-// around the winner its neighbours are tried until none is better. Where it is exhaustive, instead
-// of neighbours all points are tried of all families whose first candidates came near the best.
-// Kernels that fail are noted and never chosen. Where time is limited, it is looked at between builds
-// and between samples; the first candidate is built and the best one compared with the default
-// whatever the limit. `observe` is called at least at every sample;
-// returning false ends the search with the best so far. Throws what `runner` throws for the
-// fallback.
+// Measures kernels of `families` against the untuned kernel `fallback`. Everything is compared by
+// ratios of samples taken next to each other, so that a drifting clock does not matter. Halves the
+// first candidates successively: all get few samples; the better ones are verified and get more;
+// then neighbours of the winner are tried until none is better. An exhaustive search tries, instead
+// of neighbours, all points of all families whose first candidates came close to the best. Kernels
+// that fail are noted and never chosen. A time limit is checked between builds and between samples;
+// the first candidate is built and the best one compared with the default in any case. `observe` is
+// called at least for every sample; if it returns false, the search ends with the best result so
+// far. Throws what `runner` throws for the fallback.
 SearchResult search(const OpDesc& desc, const DeviceTraits& traits,
                     std::span<const KernelFamily* const> families, const KernelChoice& fallback,
                     std::span<const KernelChoice> guesses, KernelRunner& runner,

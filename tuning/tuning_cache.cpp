@@ -1,4 +1,5 @@
-// Tuning files as JSON: reading with every type checked, writing one record a line.
+// Reads and writes tuning files as JSON: checks every type when reading, and writes one record in a
+// line.
 #include "tuning/tuning_cache.h"
 
 #include <json-glib/json-glib.h>
@@ -18,14 +19,14 @@ namespace clinfer {
 
 namespace {
 
-// 20,000 records have fewer values.
+// Allows for more than 20,000 records.
 constexpr JsonLimits kLimits{.bytes = TuningCache::kLargest, .levels = 32, .values = 500000};
 
 struct Unref {
   void operator()(JsonParser* parser) const { g_object_unref(parser); }
 };
 
-// Says what is malformed and where.
+// Reports what is malformed and where.
 struct Place {
   std::string file, within;
   [[noreturn]] void fail(const std::string& what, SourcePlace place = SourcePlace::here()) const {
@@ -40,7 +41,7 @@ bool is_text(JsonNode* node) {
   return JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_STRING;
 }
 
-// Names and members of an object, in its order.
+// Calls `visit` with names and members of an object, in its order.
 template <typename Visit>
 void for_each(JsonObject* object, const Visit& visit) {
   const std::unique_ptr<GList, void (*)(GList*)> names(json_object_get_members(object),
@@ -51,7 +52,7 @@ void for_each(JsonObject* object, const Visit& visit) {
   }
 }
 
-// On one line, with blanks as people write them.
+// Formats JSON on one line, with the usual blanks.
 std::string text_of(JsonNode* node, const Place& place) {
   std::string text;
   if (JSON_NODE_HOLDS_OBJECT(node)) {
@@ -89,7 +90,7 @@ int integer(JsonNode* node, const Place& place, const std::string& what) {
   return static_cast<int>(value);
 }
 
-// A member of the record's object, or null.
+// Returns members of the record's object, or null.
 struct Members {
   JsonObject* object;
   const Place& place;
@@ -198,7 +199,7 @@ std::string write_record(const TuningRecord& record) {
   return text + "}]";
 }
 
-// Records [kernel, index] anywhere below `node`. The depth is limited by json_excess().
+// Counts records [kernel, index] anywhere below `node`. json_excess() limits the depth.
 size_t count_records(JsonNode* node) {
   size_t count = 0;
   if (JSON_NODE_HOLDS_OBJECT(node))

@@ -1,4 +1,5 @@
-// Tuning files on disk: read with limits, replaced in one step while the old one is locked.
+// Reads tuning files from disk within limits, and replaces them in one step while the old file is
+// locked.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -34,7 +35,7 @@ bool is_regular(const Descriptor& file) {
 }
 
 std::optional<std::string> read_text(const std::string& path) {
-  // The file is opened without blocking: a pipe must not stop us before we see that it is one.
+  // Opens without blocking, so that a pipe does not stop us before we see that it is one.
   const Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!file) {
     if (errno == ENOENT) return {};
@@ -57,8 +58,8 @@ std::optional<std::string> read_text(const std::string& path) {
   }
 }
 
-// Holds a lock on the file itself, so that processes that tune into it take turns; the file is made
-// where it is not there, and goes again unless something was put in its place.
+// Holds a lock on the file itself, so that processes that tune into it take turns. A missing file
+// is created, and removed again unless something replaced it.
 class FileLock {
  public:
   explicit FileLock(const std::string& path) : path_(path) {
@@ -66,7 +67,7 @@ class FileLock {
     for (;;) {
       open_file();
       if (flock(file_.get(), LOCK_EX | LOCK_NB) == 0) {
-        // The former holder may have put another file in its place since we opened it.
+        // The former holder may have replaced the file since we opened it.
         if (is_named()) return;
         continue;
       }
@@ -110,7 +111,7 @@ std::string folder_of(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
-// Lets `work` write a file that may take the place of `path`.
+// Lets `work` write a file that may replace `path`.
 template <typename Work>
 void write_beside(const std::string& path, const Work& work) {
   try {
@@ -163,7 +164,8 @@ void update_tuning_file(const std::string& path, const std::function<void(Tuning
 
 void check_tuning_file(const std::string& path) {
   const std::string target = target_of(path);
-  TuningCache::read_or_empty(target);  // malformed: said before anything is written beside it
+  // Reports a malformed file before anything is written beside it.
+  TuningCache::read_or_empty(target);
   const FileLock lock(target);
   write_beside(target, [&](NewFile& file) {
     file.write(TuningCache::read_or_empty(target).to_text());

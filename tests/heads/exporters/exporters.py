@@ -328,6 +328,15 @@ def ultralytics_classifies(folder):
     return feeds(folder, (64, 64), fed((64, 64), shorter_edge(64, 64)), {"metadata.yaml": "description: Ultralytics YOLO11n-cls model\ntask: classify\nimgsz:\n- 64\n- 64\nnames:\n" + "".join(f"  {i}: thing {i}\n" for i in range(15))}, label="thing")
 
 
+# ---- recorders
+
+@case
+def a_recorder_that_saves_half_of_the_columns(folder):
+    """Pixels twice as wide as high: the picture is 1200x400, of which each column counts twice."""
+    config = "[property]\nnet-scale-factor=0.00392156862745098\nmodel-color-format=0\nmaintain-aspect-ratio=1\n"
+    return feeds(folder, (96, 96), fed((96, 96), (0, 0, 600, 1200), pad=0), {"nvinfer_config.txt": config}, before="capssetter caps=video/x-raw,pixel-aspect-ratio=2/1")
+
+
 # ---- sizes that the file leaves open
 
 def any_size():
@@ -486,7 +495,7 @@ def run(folder, wanted):
     path = os.path.join(folder, "picture.png")
     write_png(path, picture())
     model = os.path.join(folder, wanted["model"]) if wanted["model"] else folder
-    command = ["gst-launch-1.0", "filesrc", f"location={path}", "!", "pngdec", "!", "videoconvert", "!", "video/x-raw,format=RGB", "!", "clinfer", f"model={model}", "device=CPU", "attach-tensors=true",
+    command = ["gst-launch-1.0", "filesrc", f"location={path}", "!", "pngdec", "!", "videoconvert", "!", "video/x-raw,format=RGB", "!", *wanted.get("before", "identity").split(), "!", "clinfer", f"model={model}", "device=CPU", "attach-tensors=true",
                *wanted.get("properties", "").split(), "!", "clpublish", "add-tensor-data=true", "!", "fakesink"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=300)
     lines = [line for line in result.stdout.splitlines() if line.startswith("{")]

@@ -11,6 +11,7 @@ import argparse
 import concurrent.futures
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -64,14 +65,23 @@ def takes_video(pads, direction):
 
 def launch(pipeline, timeout):
     """How it ends: "end", "error", or what must never be."""
+    process = subprocess.Popen(["gst-launch-1.0", "-q", *pipeline.split()], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     try:
-        run = subprocess.run(["gst-launch-1.0", "-q", *pipeline.split()], capture_output=True, timeout=timeout)
-    except subprocess.TimeoutExpired:
-        return "stands still", ""
-    text = run.stderr.decode(errors="replace")
-    if run.returncode < 0 or "CRITICAL" in text or "Caught SIG" in text:
+        said = process.communicate(timeout=timeout)[1]
+    except subprocess.TimeoutExpired as late:
+        # An error that is posted before gst-launch runs its loop ends that loop before it begins, and nothing does so again. What
+        # waits in its loop alone heeds an interrupt, and then stops all elements.
+        if b"ERROR: pipeline doesn't want to preroll" in (late.stderr or b""):
+            process.send_signal(signal.SIGINT)
+        try:
+            said = process.communicate(timeout=TIMEOUT_WITHOUT)[1]
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return "stands still", process.communicate()[1].decode(errors="replace")
+    text = said.decode(errors="replace")
+    if process.returncode < 0 or "CRITICAL" in text or "Caught SIG" in text:
         return "crash", text
-    return ("end" if run.returncode == 0 else "error"), text
+    return ("end" if process.returncode == 0 else "error"), text
 
 
 def pipelines(name, found, model):

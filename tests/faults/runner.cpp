@@ -20,6 +20,7 @@ namespace clinfer {
 namespace {
 
 constexpr auto kPatience = std::chrono::seconds(120);  // for one run; the machine may be busy
+constexpr auto kPatienceAtFirst = 5 * kPatience;       // for three, with nothing in the caches
 constexpr auto kLetGo = std::chrono::seconds(20);      // for threads that still hold objects
 constexpr int kMostFailures = 5;
 
@@ -137,6 +138,7 @@ bool fail_one(FaultKind kind, long in_a_row, const Scenario& scenario, long live
 
 // Waits for the child as long as it comes from one point to the next. Its status; -1: it hung.
 int watch(pid_t process, const Shared& shared) {
+  const long begun = shared.n;
   long seen = -1;
   auto since = std::chrono::steady_clock::now();
   for (int status = 0;;) {
@@ -146,7 +148,7 @@ int watch(pid_t process, const Shared& shared) {
     if (at != seen) {
       seen = at;
       since = now;
-    } else if (now - since > kPatience) {
+    } else if (now - since > (at == begun ? kPatienceAtFirst : kPatience)) {
       kill(process, SIGKILL);
       waitpid(process, &status, 0);
       return -1;

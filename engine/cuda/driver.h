@@ -82,6 +82,7 @@ class Driver {
   CLINFER_CUDA_FUNCTION(cuMemFreeHost);
   CLINFER_CUDA_FUNCTION(cuMemcpyHtoDAsync_v2);
   CLINFER_CUDA_FUNCTION(cuMemcpyDtoHAsync_v2);
+  CLINFER_CUDA_FUNCTION(cuMemImportFromShareableHandle);
   CLINFER_CUDA_FUNCTION(cuModuleLoadDataEx);
   CLINFER_CUDA_FUNCTION(cuModuleUnload);
   CLINFER_CUDA_FUNCTION(cuModuleGetFunction);

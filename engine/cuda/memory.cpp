@@ -1,9 +1,26 @@
 // Allocates memory by CUDA.
 #include "engine/cuda/memory.h"
 
+#include <cstdint>
+
 namespace clinfer::cuda {
 
 Memory::Memory(std::shared_ptr<const Device> device, size_t bytes) : device_(std::move(device)) {
+  map(bytes, [this](const CUmemAllocationProp& properties) {
+    device_->driver().cuMemCreate(&handle_, bytes_, &properties, 0);
+  });
+}
+
+Memory::Memory(std::shared_ptr<const Device> device, int descriptor, size_t bytes)
+    : device_(std::move(device)) {
+  map(bytes, [&](const CUmemAllocationProp& properties) {
+    device_->driver().cuMemImportFromShareableHandle(
+        &handle_, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)),
+        properties.requestedHandleTypes);
+  });
+}
+
+void Memory::map(size_t bytes, const std::function<void(const CUmemAllocationProp&)>& obtain) {
   const Driver& driver = device_->driver();
   const Current current(*device_);
   CUmemAllocationProp properties{};
@@ -14,7 +31,7 @@ Memory::Memory(std::shared_ptr<const Device> device, size_t bytes) : device_(std
   driver.cuMemGetAllocationGranularity(&step, &properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
   bytes_ = (bytes + step - 1) / step * step;
   try {
-    driver.cuMemCreate(&handle_, bytes_, &properties, 0);
+    obtain(properties);
     driver.cuMemAddressReserve(&address_, bytes_, 0, 0, 0);
     driver.cuMemMap(address_, bytes_, 0, handle_, 0);
     mapped_ = true;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 
 #include "engine/cuda/device.h"
 
@@ -12,6 +13,9 @@ class Memory {
  public:
   // Leaves the memory uninitialised. Throws Failure{out_of_memory, device_failed}.
   Memory(std::shared_ptr<const Device> device, size_t bytes);
+  // Memory that another context exported, of so many bytes. The descriptor stays the caller's. Throws
+  // Failure{out_of_memory, device_failed}, also where it is none that the driver imports.
+  Memory(std::shared_ptr<const Device> device, int descriptor, size_t bytes);
   ~Memory();
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
@@ -22,6 +26,8 @@ class Memory {
   int export_descriptor() const;
 
  private:
+  // Maps the memory that `obtain` gives a handle of, of the device and with these properties.
+  void map(size_t bytes, const std::function<void(const CUmemAllocationProp&)>& obtain);
   void release() noexcept;
 
   const std::shared_ptr<const Device> device_;

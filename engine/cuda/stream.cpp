@@ -3,9 +3,10 @@
 
 namespace clinfer::cuda {
 
-Event::Event(std::shared_ptr<const Device> device) : device_(std::move(device)) {
+Event::Event(std::shared_ptr<const Device> device, bool sleeps) : device_(std::move(device)) {
   const Current current(*device_);
-  device_->driver().cuEventCreate(&event_, CU_EVENT_DISABLE_TIMING);
+  device_->driver().cuEventCreate(&event_,
+                                  CU_EVENT_DISABLE_TIMING | (sleeps ? CU_EVENT_BLOCKING_SYNC : 0));
 }
 
 Event::~Event() {

@@ -12,7 +12,8 @@ namespace clinfer::cuda {
 // A point in a stream.
 class Event {
  public:
-  explicit Event(std::shared_ptr<const Device> device);
+  // `sleeps`: wait() sleeps; else it may ask again and again, which ends sooner.
+  explicit Event(std::shared_ptr<const Device> device, bool sleeps = false);
   ~Event();
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;

@@ -45,6 +45,30 @@ ExternalMemory::~ExternalMemory() {
 
 void ExternalMemory::drop() {
   uses_.close([&] { buffer_ = {}; });
+  address_ = 0;
+  owner_.reset();
+  const std::lock_guard lock(mutex_);
+  other_uses_.clear();
+}
+
+void ExternalMemory::wait() {
+  uses_.wait();
+  std::map<const void*, std::function<void()>> others;
+  {
+    const std::lock_guard lock(mutex_);
+    others.swap(other_uses_);
+  }
+  for (const auto& [stream, until_over] : others) until_over();
+}
+
+void ExternalMemory::share(uint64_t address, std::shared_ptr<const void> owner) {
+  address_ = address;
+  owner_ = std::move(owner);
+}
+
+void ExternalMemory::note_use(const void* of, std::function<void()> until_over) {
+  const std::lock_guard lock(mutex_);
+  other_uses_[of] = std::move(until_over);
 }
 
 MemorySharing::MemorySharing(const Device& device) {

@@ -4,7 +4,10 @@
 
 #include <CL/opencl.hpp>
 #include <array>
+#include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 
@@ -25,11 +28,18 @@ class ExternalMemory final : public ImportedMemory {
   ExternalMemory(const ExternalMemory&) = delete;
   ExternalMemory& operator=(const ExternalMemory&) = delete;
   size_t bytes() const override { return bytes_; }
-  void wait() override { uses_.wait(); }
+  void wait() override;
   const cl::Context& context() const { return context_; }
   const cl::Buffer& buffer() const { return buffer_; }
   // Releases the buffer even if this object is still referenced. Call it when no command uses it.
   void drop();
+
+  // The address at which another interface of the driver has the memory, as long as `owner` lives.
+  void share(uint64_t address, std::shared_ptr<const void> owner);
+  uint64_t address() const { return address_; }  // 0: it is not shared
+  const std::shared_ptr<const void>& owner() const { return owner_; }
+  // A use of that address in the stream `of`, after all earlier ones there. wait() calls `until_over`.
+  void note_use(const void* of, std::function<void()> until_over);
 
  private:
   friend class MemorySharing;
@@ -38,6 +48,10 @@ class ExternalMemory final : public ImportedMemory {
   size_t bytes_;
   cl::Buffer buffer_;
   AcquireRelease uses_;
+  uint64_t address_ = 0;
+  std::shared_ptr<const void> owner_;                        // of the address
+  std::mutex mutex_;                                         // guards what follows
+  std::map<const void*, std::function<void()>> other_uses_;  // the last one of each stream
 };
 
 // The extensions of one device for external memory. Immutable.

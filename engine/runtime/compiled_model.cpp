@@ -7,6 +7,7 @@
 #include "engine/runtime/frames/surfaces.h"
 #include "engine/runtime/infer_request.h"
 #include "kernels/base/default_floats.h"
+#include "kernels/base/log.h"
 
 namespace clinfer {
 
@@ -121,6 +122,15 @@ std::shared_ptr<ImportedMemory> DeviceModel::import_memory(MemoryHandle kind, in
   if (const std::string& problem = import_problem(kind); !problem.empty())
     throw Error(ErrorCode::bad_argument, "memory cannot be imported: " + problem);
   auto memory = network_->external->import(network_->context->context, kind, fd, bytes);
+  if (network_->cuda != nullptr && kind == MemoryHandle::opaque) try {
+      const auto shared = std::make_shared<const cuda::Memory>(network_->cuda, fd, bytes);
+      memory->share(shared->address(), shared);
+    } catch (const cuda::Failure& failure) {
+      log(LogArea::device, LogLevel::info, [&] {
+        return std::string("inferences of a frame's memory go to OpenCL's queue: ") +
+               failure.what();
+      });
+    }
   const std::lock_guard lock(mutex_);
   std::erase_if(memories_, [](const auto& weak) { return weak.expired(); });
   memories_.push_back(memory);

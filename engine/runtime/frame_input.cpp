@@ -5,6 +5,13 @@
 
 namespace clinfer {
 
+void ImportedRead::wait() const noexcept {
+  try {
+    over.wait();
+  } catch (const Error&) {  // the stream failed: nothing of it is in flight
+  }
+}
+
 // Returns offsets of the first byte and of the end of the rows of a frame's region, by plane.
 std::array<std::pair<size_t, size_t>, 3> ranges_of_region(const Frame& frame) {
   const auto sizes = plane_sizes(frame);

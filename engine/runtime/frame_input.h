@@ -10,6 +10,20 @@
 
 namespace clinfer {
 
+// A read of imported memory by kernels of CUDA: keeps the memory, which its maker may release meanwhile, and ends
+// when they are over.
+struct ImportedRead {
+  explicit ImportedRead(std::shared_ptr<const cuda::Device> device)
+      : over(std::move(device), true) {}
+  ~ImportedRead() { wait(); }
+  ImportedRead(const ImportedRead&) = delete;
+  ImportedRead& operator=(const ImportedRead&) = delete;
+  void wait() const noexcept;
+
+  cuda::Event over;
+  std::array<std::shared_ptr<const void>, 3> memories;
+};
+
 // One image of an input that is given as a frame, with its kernels and the memory that they read.
 // (gst/ has another class FrameInput.)
 struct DeviceFrame {
@@ -31,7 +45,8 @@ struct DeviceFrame {
   cl::Event copied;                            // event of the copy, if another queue makes it
   std::unique_ptr<cuda::Event> copied_beside;  // the same, if another CUDA stream makes it
   Source source = Source::host;
-  std::array<int, 3> offsets{};  // of the planes within imported memory
+  std::array<int, 3> offsets{};              // of the planes within imported memory
+  std::shared_ptr<const ImportedRead> read;  // read of imported memory by CUDA; or none
 };
 
 // Returns offsets of the first byte and of the end of the rows of a frame's region, by plane.

@@ -76,8 +76,9 @@ std::string reject_graph(const SizedPlan& sized) {
   return "";
 }
 
-CUdeviceptr GraphRun::address_of(const ocl::ArgumentPlace& place) const {
-  const DeviceMemory* const memories[] = {&stream_.memory, &memory_->all, &network_.weights};
+CUdeviceptr GraphRun::address_of(const ocl::ArgumentPlace& place,
+                                 const RequestMemory& memory) const {
+  const DeviceMemory* const memories[] = {&stream_.memory, &memory.all, &network_.weights};
   return memories[place.buffer]->cuda->address() + static_cast<CUdeviceptr>(place.offset);
 }
 
@@ -149,8 +150,47 @@ void GraphRun::copy_frame(DeviceFrame& input) {
 
 void GraphRun::launch_frame(DeviceFrame& input) {
   const auto sizes = plane_sizes(input.frame);
-  const Edge target{network_.plan().graph->parameters[input.index], 0};
   if (stream_.cuda->writes != nullptr) stream_.cuda->main.wait_for(*input.copied_beside);
+  std::array<CUdeviceptr, 3> planes{};
+  for (size_t p = 0; p < planes.size(); ++p)
+    if (sizes[p].rows != 0) planes[p] = input.planes[p].cuda->address();
+  launch_planes(input, planes, *memory_);
+}
+
+bool GraphRun::reads(const DeviceFrame& input, const OwnPlanes& planes) const {
+  const auto sizes = plane_sizes(input.frame);
+  for (size_t p = 0; p < sizes.size(); ++p)
+    if (sizes[p].rows != 0 && planes.memories[p]->address() == 0) return false;
+  return true;
+}
+
+void GraphRun::launch_imported(DeviceFrame& input, const OwnPlanes& planes,
+                               const RequestMemory& memory) {
+  wait_for_writes();
+  const auto read = std::make_shared<ImportedRead>(network_.cuda);
+  std::array<CUdeviceptr, 3> addresses{};
+  for (size_t p = 0; p < addresses.size(); ++p) {
+    if (planes.memories[p] == nullptr) continue;
+    addresses[p] = planes.memories[p]->address();
+    read->memories[p] = planes.memories[p]->owner();
+  }
+  input.starts = {};  // the kernels have the offsets
+  try {
+    launch_planes(input, addresses, memory);
+    stream_.cuda->main.record(read->over);
+  } catch (...) {
+    stream_.cuda->main.finish();  // what was launched reads the memory
+    throw;
+  }
+  input.read = read;
+  for (ocl::ExternalMemory* const used : planes.distinct())
+    used->note_use(&stream_, [read] { read->wait(); });
+}
+
+void GraphRun::launch_planes(DeviceFrame& input, const std::array<CUdeviceptr, 3>& planes,
+                             const RequestMemory& memory) {
+  const auto sizes = plane_sizes(input.frame);
+  const Edge target{network_.plan().graph->parameters[input.index], 0};
   for (size_t l = 0; l < input.plan.launches.size(); ++l) {
     const KernelSpec& spec = input.plan.launches[l];
     if (input.graph_kernels.size() == l)
@@ -161,11 +201,11 @@ void GraphRun::launch_frame(DeviceFrame& input) {
         values.add(argument.bytes.data(), argument.bytes.size());
       } else if (argument.kind == Argument::Kind::input) {
         const size_t p = sizes[argument.index].rows ? argument.index : 0;
-        values.add(input.planes[p].cuda->address());
+        values.add(planes[p]);
         values.add(element_offset(argument, input.starts[p]));
       } else {
         const ocl::ArgumentPlace place = network_.whole.place_of(target);
-        values.add(address_of({place.buffer, 0}));
+        values.add(address_of({place.buffer, 0}, memory));
         values.add(element_offset(argument, place.offset));
       }
     }
@@ -173,20 +213,23 @@ void GraphRun::launch_frame(DeviceFrame& input) {
   }
 }
 
+void GraphRun::wait_for_writes() {
+  if (!std::exchange(writes_, false)) return;
+  stream_.cuda->writes->record(copied_);
+  stream_.cuda->main.wait_for(copied_);
+}
+
 // Copies while kernels of other requests run, if the stream has a queue for that: nothing else uses
 // the request's memory.
 void GraphRun::write(const ocl::ArgumentPlace& to, const void* from, size_t bytes) {
   const bool beside = stream_.cuda->writes != nullptr;
-  (beside ? *stream_.cuda->writes : stream_.cuda->main).write(address_of(to), from, bytes);
+  (beside ? *stream_.cuda->writes : stream_.cuda->main)
+      .write(address_of(to, *memory_), from, bytes);
   writes_ = writes_ || beside;
 }
 
 size_t GraphRun::run(size_t first) {
-  if (writes_) {
-    stream_.cuda->writes->record(copied_);
-    stream_.cuda->main.wait_for(copied_);
-    writes_ = false;
-  }
+  wait_for_writes();
   const auto& segments = memory_->graphs.at(sized_);
   const auto segment = segments.find(first);
   if (segment == segments.end()) return first;
@@ -205,7 +248,7 @@ void GraphRun::read(const ocl::ArgumentPlace& from, void* to, size_t bytes) {
     stream_.cuda->reads->wait_for(computed_);
     reads_ = true;
   }
-  (beside ? *stream_.cuda->reads : stream_.cuda->main).read(to, address_of(from), bytes);
+  (beside ? *stream_.cuda->reads : stream_.cuda->main).read(to, address_of(from, *memory_), bytes);
 }
 
 std::shared_ptr<Completion> GraphRun::end() {

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "engine/runtime/frames/imported_planes.h"
 #include "engine/runtime/plan_run.h"
 
 namespace clinfer {
@@ -20,6 +21,10 @@ class GraphRun final : public PlanRun {
   std::shared_ptr<ocl::HostMemory> make_host_memory(size_t bytes) const override;
   void copy_frame(DeviceFrame& input) override;
   void launch_frame(DeviceFrame& input) override;
+  // Whether imported planes of a frame can be read without OpenCL, and the launch of the frame's kernels, which
+  // notes that use of the memories. The stream is locked.
+  bool reads(const DeviceFrame& input, const OwnPlanes& planes) const;
+  void launch_imported(DeviceFrame& input, const OwnPlanes& planes, const RequestMemory& memory);
   void write(const ocl::ArgumentPlace& to, const void* from, size_t bytes) override;
   size_t run(size_t first) override;
   void read(const ocl::ArgumentPlace& from, void* to, size_t bytes) override;
@@ -27,7 +32,12 @@ class GraphRun final : public PlanRun {
   std::shared_ptr<Completion> end_of_all() override;
 
  private:
-  CUdeviceptr address_of(const ocl::ArgumentPlace& place) const;
+  CUdeviceptr address_of(const ocl::ArgumentPlace& place, const RequestMemory& memory) const;
+  // Launches the kernels of a frame whose planes lie there, each at its input.starts.
+  void launch_planes(DeviceFrame& input, const std::array<CUdeviceptr, 3>& planes,
+                     const RequestMemory& memory);
+  // What follows on the main stream comes after what was written beside it.
+  void wait_for_writes();
   std::unique_ptr<cuda::Graph> make_graph(const SizedPlan& sized, const RequestMemory& memory,
                                           size_t first, size_t end) const;
 

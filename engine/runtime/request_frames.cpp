@@ -37,7 +37,7 @@ Placement RequestInputs::set_picture(size_t target, const Frame& frame, DeviceFr
   check_image(target, network_.network_inputs[target], frame, transform, image);
   Picture& picture = pictures_[{target, image}];
   lost_.found({target, image});
-  picture.on_device = picture.due = false;
+  picture.on_device = picture.by_graph = picture.due = false;
   DeviceFrame& input = picture.input;
   const bool known = !input.kernels.empty() && input.source == source && input.offsets == offsets &&
                      same_geometry(input.frame, frame) &&
@@ -195,7 +195,8 @@ Placement RequestInputs::set_image(size_t index, const cl::Image2D& image,
 // Uploads first the tensor that the input was set to before, if the device has not got it yet.
 void RequestInputs::set_on_device(const Place& place, Picture& picture) {
   const auto device = device_.find(place.first);
-  picture.on_device = given_to_queue_ = true;
+  picture.on_device = true;
+  given_to_queue_ |= !picture.by_graph;
   picture.due = host_[place.first].dirty || (device != device_.end() && device->second.pending);
 }
 
@@ -235,6 +236,13 @@ void RequestInputs::read_memory(Picture& picture) {
     planes.offsets[p] = static_cast<size_t>(picture.input.offsets[p]);
   }
   const OwnPlanes own = own_planes(*network_.context, picture.input.frame, planes);
+  GraphRun* const by_graph = work_.by_graph.get();
+  picture.by_graph = by_graph != nullptr && by_graph->reads(picture.input, own);
+  if (picture.by_graph) {
+    const auto lock = work_.take_stream(*by_graph);
+    by_graph->launch_imported(picture.input, own, *work_.memory);
+    return;
+  }
   const auto lock = work_.take_stream(work_.by_queue);
   if (picture.image() != nullptr)
     work_.stream.queue.enqueueCopyImageToBuffer(

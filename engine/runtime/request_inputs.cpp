@@ -157,7 +157,8 @@ bool RequestInputs::need_queue() const {
              device_,
              [](const auto& input) { return input.second.bound || input.second.pending; }) ||
          std::ranges::any_of(pictures_, [this](const auto& picture) {
-           return picture.second.on_device && reads_now(picture.first, picture.second);
+           return picture.second.on_device && !picture.second.by_graph &&
+                  reads_now(picture.first, picture.second);
          });
 }
 

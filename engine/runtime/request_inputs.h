@@ -41,7 +41,8 @@ class RequestInputs {
   // Error{bad_argument} if an image is missing, so that no inference computes an earlier one
   // instead.
   void begin(size_t images);
-  // Returns whether the next inference needs OpenCL's queue. CUDA graphs read host memory only.
+  // Returns whether the next inference needs OpenCL's queue. CUDA graphs read host memory, and
+  // imported memory that CUDA can map.
   bool need_queue() const;
   // Copies the inputs that are not set anew from `before` into the memory that the next inference
   // uses. Needs the stream locked.
@@ -83,6 +84,7 @@ class RequestInputs {
     cl::Image2D image;
     std::shared_ptr<ocl::ExternalMemory> image_copy;  // of `image`; kernels read this copy
     bool on_device = false;  // the picture lies on the device, and each start() reads it again
+    bool by_graph = false;   // CUDA read it last, so OpenCL is not needed
     bool due = false;        // the next start() reads it, if that computes the image
   };
   using Place = LostImages::Place;  // of the network's inputs

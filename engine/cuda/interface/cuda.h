@@ -115,7 +115,8 @@ typedef struct CUmemAccessDesc_st {
 
 // These belong to kernels, streams, events and graphs.
 enum { CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8 };
-enum { CU_STREAM_NON_BLOCKING = 1, CU_EVENT_DISABLE_TIMING = 2, CU_MEMHOSTALLOC_PORTABLE = 1 };
+enum { CU_STREAM_NON_BLOCKING = 1, CU_MEMHOSTALLOC_PORTABLE = 1 };
+enum { CU_EVENT_BLOCKING_SYNC = 1, CU_EVENT_DISABLE_TIMING = 2 };
 typedef int CUfunction_attribute;
 typedef int CUjit_option;
 typedef void (*CUhostFn)(void* data);

@@ -30,6 +30,8 @@ CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc
                         size_t count);
 CUresult cuMemExportToShareableHandle(void* handle, CUmemGenericAllocationHandle memory,
                                       CUmemAllocationHandleType type, unsigned long long flags);
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* memory, void* handle,
+                                        CUmemAllocationHandleType type);
 CUresult cuMemHostAlloc(void** memory, size_t bytes, unsigned int flags);
 CUresult cuMemFreeHost(void* memory);
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t bytes, CUstream stream);

@@ -1,11 +1,15 @@
 // Inferences as graphs of CUDA, by a stand-in for its driver: results are the queue's bit by bit, whatever
 // splits a plan, comes between two graphs or fails.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <thread>
 
+#include "engine/cuda/memory.h"
+#include "engine/cuda/stream.h"
 #include "engine/engine.h"
 #include "engine/opencl.h"
 #include "engine/runtime/left_work.h"
@@ -272,6 +276,145 @@ TEST_F(GraphLaunch, RegionsOfAFrameAreConvertedBeforeIt) {
     Frame frame = frame_of(pixels);
     frame.region = region;
     for (InferRequest* request : {one.get(), reference.get()}) {
+// A picture in memory that another user of CUDA exported, as a decoder does.
+class ExportedPicture {
+ public:
+  explicit ExportedPicture(const Tensor& pixels)
+      : device_(cuda::Device::find(uuid())), memory_(device_, pixels.bytes()) {
+    const cuda::Stream stream(device_);
+    stream.write(memory_.address(), pixels.raw(), pixels.bytes());
+    stream.finish();
+  }
+  std::shared_ptr<ImportedMemory> import(CompiledModel& model, size_t bytes) const {
+    const int descriptor = memory_.export_descriptor();
+    auto imported = model.import_memory(MemoryHandle::opaque, descriptor, bytes);
+    close(descriptor);
+    return imported;
+  }
+
+ private:
+  static cuda::Device::Uuid uuid() {
+    cuda::Device::Uuid uuid;
+    std::memcpy(uuid.data(), "a device of CUDA", uuid.size());
+    return uuid;
+  }
+  const std::shared_ptr<const cuda::Device> device_;
+  const cuda::Memory memory_;
+};
+
+TEST_F(GraphLaunch, DecodersMemoryIsReadByIt) {
+  const auto graph = compile(test::ball_model(), Launch::graph),
+             queue = compile(test::ball_model(), Launch::queue);
+  const auto one = graph->create_request(), other = graph->create_request(),
+             reference = queue->create_request();
+  for (int round = 0; round < 4; ++round) {
+    const Tensor pixels =
+        test::random_tensor({130, 200, 3}, 0, 255, round).convert(ElementType::u8);
+    const ExportedPicture exported(pixels);
+    const auto imported = exported.import(*graph, pixels.bytes());
+    Frame frame = frame_of(pixels);
+    reference->set_frame(0, frame, {});
+    reference->start();
+    const std::vector<Tensor> expected = results_of(*queue, *reference);
+    frame.planes = {};
+    stand_in_reset();
+    for (InferRequest* request : {one.get(), other.get()}) {
+      request->set_memory(0, {{imported}, {}}, frame, {});
+      request->start();
+    }
+    EXPECT_EQ(stand_in_calls("cuLaunchKernel"), 2);
+    EXPECT_EQ(stand_in_calls("cuGraphLaunch"), 2);
+    imported->wait();
+    expect_same(results_of(*graph, *one), expected);
+    expect_same(results_of(*graph, *other), expected);
+    one->start();  // the picture stays set
+    expect_same(results_of(*graph, *one), expected);
+    EXPECT_EQ(stand_in_calls("cuGraphLaunch"), 3);
+  }
+}
+
+// Waiting for the memory is waiting for all that reads it; a model may go before.
+TEST_F(GraphLaunch, DecodersMemoryIsWaitedFor) {
+  auto graph = compile(test::ball_model(), Launch::graph);
+  auto request = graph->create_request();
+  const Tensor pixels = test::random_tensor({130, 200, 3}, 0, 255, 1).convert(ElementType::u8);
+  const ExportedPicture exported(pixels);
+  auto imported = exported.import(*graph, pixels.bytes());
+  Frame frame = frame_of(pixels);
+  frame.planes = {};
+  request->set_memory(0, {{imported}, {}}, frame, {});
+  request->start();
+  request->wait();
+  const std::vector<float> expected = request->output(0).to_floats();
+  stand_in_hold(true);
+  request->set_memory(0, {{imported}, {}}, frame, {});
+  request->start();
+  std::atomic<bool> waited{false};
+  std::jthread waits([&] {
+    imported->wait();
+    waited = true;
+  });
+  std::this_thread::sleep_for(50ms);
+  EXPECT_FALSE(waited);
+  stand_in_hold(false);
+  waits.join();
+  imported.reset();  // before the results are there
+  request->wait();
+  EXPECT_EQ(request->output(0).to_floats(), expected);
+}
+
+// A picture that was set and never inferred: its kernels end before what they use is released.
+TEST_F(GraphLaunch, DecodersMemoryIsKeptWhileItIsRead) {
+  const auto graph = compile(test::ball_model(), Launch::graph);
+  auto request = graph->create_request();
+  const Tensor pixels = test::random_tensor({130, 200, 3}, 0, 255, 1).convert(ElementType::u8);
+  Frame frame = frame_of(pixels);
+  frame.planes = {};
+  {
+    const ExportedPicture exported(pixels);
+    stand_in_hold(true);
+    auto imported = exported.import(*graph, pixels.bytes());
+    request->set_memory(0, {{imported}, {}}, frame, {});
+  }
+  std::jthread later([] {
+    std::this_thread::sleep_for(50ms);
+    stand_in_hold(false);
+  });
+  request.reset();  // without a wait the kernel would find its memory gone
+}
+
+// Where CUDA does not import it, OpenCL reads it. A launch that fails is that frame's error alone.
+TEST_F(GraphLaunch, DecodersMemoryThatCudaDoesNotImportGoesToTheQueue) {
+  const auto graph = compile(test::ball_model(), Launch::graph);
+  const auto request = graph->create_request();
+  const Tensor pixels = test::random_tensor({130, 200, 3}, 0, 255, 1).convert(ElementType::u8);
+  Frame frame = frame_of(pixels);
+  request->set_frame(0, frame, {});
+  request->start();
+  request->wait();
+  const std::vector<float> expected = request->output(0).to_floats();
+  const ExportedPicture exported(pixels);
+  stand_in_fail("cuMemImportFromShareableHandle", 0);
+  const auto imported = exported.import(*graph, pixels.bytes());
+  stand_in_fail(nullptr, 0);
+  frame.planes = {};
+  stand_in_reset();
+  request->set_memory(0, {{imported}, {}}, frame, {});
+  request->start();
+  request->wait();
+  EXPECT_EQ(request->output(0).to_floats(), expected);
+  EXPECT_EQ(stand_in_calls("cuGraphLaunch"), 0);
+  const auto shared = exported.import(*graph, pixels.bytes());
+  stand_in_fail("cuLaunchKernel", 0);
+  EXPECT_THROW(request->set_memory(0, {{shared}, {}}, frame, {}), Error);
+  stand_in_fail(nullptr, 0);
+  request->set_memory(0, {{shared}, {}}, frame, {});
+  request->start();
+  request->wait();
+  EXPECT_EQ(request->output(0).to_floats(), expected);
+  EXPECT_EQ(stand_in_calls("cuGraphLaunch"), 1);
+}
+
       request->set_frame(0, frame, {});
       request->start();
     }

@@ -306,7 +306,8 @@ cl_mem CL_API_CALL create_buffer(cl_context context, const cl_mem_properties* pr
     if (status != nullptr) *status = CL_INVALID_VALUE;
     return nullptr;
   }
-  return g_next->clCreateBuffer(context, flags | CL_MEM_USE_HOST_PTR, size, data, status);
+  const size_t lines = (size + 63) / 64 * 64;  // as the layer below wants memory of the host
+  return g_next->clCreateBuffer(context, flags | CL_MEM_USE_HOST_PTR, lines, data, status);
 }
 
 // With what bind() asks of a kernel's arguments.
@@ -507,6 +508,21 @@ CUDA_FUNCTION cuMemExportToShareableHandle(void* handle, CUmemGenericAllocationH
 CUDA_FUNCTION cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
   NEEDS_CONTEXT;
   *memory = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+CUDA_FUNCTION cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* descriptor,
+                                             CUmemAllocationHandleType type) {
+  NEEDS_CONTEXT;
+  struct stat of_fd {};
+  const int fd = static_cast<int>(reinterpret_cast<intptr_t>(descriptor));
+  if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || fstat(fd, &of_fd) != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  auto block = std::make_shared<Block>();
+  block->fd = dup(fd);
+  block->bytes = static_cast<size_t>(of_fd.st_size);
+  const std::lock_guard lock(g_mutex);
+  static CUmemGenericAllocationHandle last = CUmemGenericAllocationHandle{1} << 32;
+  g_blocks[*handle = ++last] = block;
+  return CUDA_SUCCESS;
+}
   return *memory == nullptr ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 CUDA_FUNCTION cuMemFreeHost(void* memory) {

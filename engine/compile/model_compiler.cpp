@@ -140,8 +140,9 @@ std::shared_ptr<DeviceModel> ModelCompiler::compile(const Progress& progress,
       return "graphs compute what single launches do, as inferences of " +
              std::to_string(taken.count()) + " ms show";
     });
+  } else {
+    warm_up(progress);
   }
-  warm_up(progress);
   if (!cores_share_launches()) {
     // The driver runs the work-groups of a launch one after the other, so a persistent kernel would
     // use a single core.

@@ -32,8 +32,10 @@ void fail(const Driver& driver, const char* function, CUresult result) {
       std::string(function) + " gave " + name_of(driver, result));
 }
 
+void* find_if_there(void* library, const char* function) { return dlsym(library, function); }
+
 void* find(void* library, const char* function) {
-  void* const address = dlsym(library, function);
+  void* const address = find_if_there(library, function);
   if (address == nullptr)
     throw Failure(ErrorCode::unsupported,
                   std::string(kLibrary) + " has no " + function + ": the driver is too old");

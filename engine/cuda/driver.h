@@ -24,6 +24,8 @@ std::string name_of(const Driver& driver, CUresult result);
 // Returns the address of a function of the library. Throws Failure{unsupported} where the library
 // has no such function.
 void* find(void* library, const char* function);
+// Likewise; null where it has none.
+void* find_if_there(void* library, const char* function);
 
 // A function of the library, callable like the function itself. A call throws Failure unless it
 // succeeds.
@@ -32,8 +34,10 @@ class Function;
 template <typename... Arguments>
 class Function<CUresult(Arguments...)> {
  public:
-  Function(const Driver& driver, void* library, const char* name)
-      : driver_(driver), name_(name), call_(reinterpret_cast<Call>(find(library, name))) {}
+  Function(const Driver& driver, void* library, const char* name,
+           void* (*finds)(void*, const char*) = find)
+      : driver_(driver), name_(name), call_(reinterpret_cast<Call>(finds(library, name))) {}
+  explicit operator bool() const { return call_ != nullptr; }
   void operator()(Arguments... arguments) const {
     if (const CUresult result = call_(arguments...); result != CUDA_SUCCESS)
       fail(driver_, name_, result);
@@ -78,11 +82,11 @@ class Driver {
   CLINFER_CUDA_FUNCTION(cuMemUnmap);
   CLINFER_CUDA_FUNCTION(cuMemSetAccess);
   CLINFER_CUDA_FUNCTION(cuMemExportToShareableHandle);
+  CLINFER_CUDA_FUNCTION(cuMemImportFromShareableHandle);
   CLINFER_CUDA_FUNCTION(cuMemHostAlloc);
   CLINFER_CUDA_FUNCTION(cuMemFreeHost);
   CLINFER_CUDA_FUNCTION(cuMemcpyHtoDAsync_v2);
   CLINFER_CUDA_FUNCTION(cuMemcpyDtoHAsync_v2);
-  CLINFER_CUDA_FUNCTION(cuMemImportFromShareableHandle);
   CLINFER_CUDA_FUNCTION(cuModuleLoadDataEx);
   CLINFER_CUDA_FUNCTION(cuModuleUnload);
   CLINFER_CUDA_FUNCTION(cuModuleGetFunction);
@@ -105,6 +109,9 @@ class Driver {
   CLINFER_CUDA_FUNCTION(cuGraphExecDestroy);
   CLINFER_CUDA_FUNCTION(cuGraphLaunch);
 #undef CLINFER_CUDA_FUNCTION
+  // Not in drivers before CUDA 12.3.
+  const Function<decltype(::cuGraphAddDependencies_v2)> cuGraphAddDependencies_v2{
+      *this, library_, "cuGraphAddDependencies_v2", find_if_there};
 
  private:
   Driver();

@@ -26,6 +26,7 @@ Kernel::Kernel(std::shared_ptr<const Device> device, std::string ptx, const std:
   try {
     driver.cuModuleGetFunction(&function_, module_, name.c_str());
     dynamic_shared_ = static_cast<unsigned>(own.dynamic_shared);
+    begins_early_ = own.begins_early;
     if (dynamic_shared_ != 0)
       driver.cuFuncSetAttribute(function_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                 static_cast<int>(dynamic_shared_));

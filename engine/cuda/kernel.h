@@ -21,12 +21,15 @@ class Kernel {
 
   CUfunction function() const { return function_; }
   unsigned dynamic_shared() const { return dynamic_shared_; }  // bytes
+  // Whether it may be launched before what it depends on is over (Ptx::begins_early).
+  bool begins_early() const { return begins_early_; }
 
  private:
   const std::shared_ptr<const Device> device_;
   CUmodule module_ = nullptr;
   CUfunction function_ = nullptr;
   unsigned dynamic_shared_ = 0;
+  bool begins_early_ = false;
 };
 
 // One launch. `arguments` points to the arguments' values in the kernel's order; they are copied.

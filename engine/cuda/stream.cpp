@@ -50,7 +50,15 @@ Graph::Graph(std::shared_ptr<const Device> device, std::span<const Launch> launc
       parameters.kernelParams = launch.arguments;
       std::vector<CUgraphNode> before;
       for (const size_t other : after[i]) before.push_back(nodes[other]);
-      driver.cuGraphAddKernelNode_v2(&nodes[i], graph, before.data(), before.size(), &parameters);
+      // Of several it waits for the end.
+      const bool early =
+          launch.kernel->begins_early() && before.size() == 1 && driver.cuGraphAddDependencies_v2;
+      driver.cuGraphAddKernelNode_v2(&nodes[i], graph, before.data(), early ? 0 : before.size(),
+                                     &parameters);
+      if (!early) continue;
+      const CUgraphEdgeData edge{
+          CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, 0, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC, {}};
+      driver.cuGraphAddDependencies_v2(graph, before.data(), &nodes[i], &edge, 1);
     }
     driver.cuGraphInstantiateWithFlags(&executable_, graph, 0);
   } catch (...) {

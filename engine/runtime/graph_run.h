@@ -36,7 +36,7 @@ class GraphRun final : public PlanRun {
   // Launches the kernels of a frame whose planes lie there, each at its input.starts.
   void launch_planes(DeviceFrame& input, const std::array<CUdeviceptr, 3>& planes,
                      const RequestMemory& memory);
-  // What follows on the main stream comes after what was written beside it.
+  // Lets the main stream go on after what was written beside it.
   void wait_for_writes();
   std::unique_ptr<cuda::Graph> make_graph(const SizedPlan& sized, const RequestMemory& memory,
                                           size_t first, size_t end) const;

@@ -130,3 +130,9 @@ typedef struct CUDA_KERNEL_NODE_PARAMS_st {
   CUkernel kern;
   CUcontext ctx;
 } CUDA_KERNEL_NODE_PARAMS;
+// A node waits for the end of another one (all zero), or, by a port and a type, that the
+// work-groups of the other one have ended or let it begin; then it waits for the end by itself.
+enum { CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC = 1, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC = 1 };
+typedef struct CUgraphEdgeData_st {
+  unsigned char from_port, to_port, type, reserved[5];
+} CUgraphEdgeData;

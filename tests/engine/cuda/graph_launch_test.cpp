@@ -144,6 +144,20 @@ TEST_F(GraphLaunch, TheDefaultWarnsOnlyOfWhatFails) {
                                      "gave CUDA_ERROR_UNKNOWN"});
 }
 
+// Layers in a chain are launched before the one in front is over, and wait for it by themselves: the stand-in
+// notes those that do not.
+TEST_F(GraphLaunch, LayersInAChainAreLaunchedEarly) {
+  const auto graph = compile(test::ball_model(), Launch::graph);
+  stand_in_reset();
+  const auto request = graph->create_request();
+  EXPECT_GE(stand_in_calls("cuGraphAddDependencies_v2"), 3);
+  EXPECT_LT(stand_in_calls("cuGraphAddDependencies_v2"), stand_in_calls("cuGraphAddKernelNode_v2"));
+  stand_in_fail("cuGraphAddDependencies_v2", 0);
+  const auto queue = compile(test::ball_model(), Launch::graph);
+  stand_in_fail(nullptr, 0);
+  EXPECT_EQ(queue->launch(), "queue (cuGraphAddDependencies_v2 gave CUDA_ERROR_UNKNOWN)");
+}
+
 TEST_F(GraphLaunch, PartsOfABatchHaveGraphsOfTheirOwn) {
   Config by_graph = config(Launch::graph), by_queue = config(Launch::queue);
   by_graph.batch = by_queue.batch = 4;
@@ -266,16 +280,6 @@ TEST_F(GraphLaunch, BuffersOfTheApplicationAreReadInTurn) {
   }
 }
 
-// Regions of a frame, as second stages give them.
-TEST_F(GraphLaunch, RegionsOfAFrameAreConvertedBeforeIt) {
-  const auto graph = compile(test::ball_model(), Launch::graph),
-             queue = compile(test::ball_model(), Launch::queue);
-  const auto one = graph->create_request(), reference = queue->create_request();
-  const Tensor pixels = test::random_tensor({130, 200, 3}, 0, 255, 1).convert(ElementType::u8);
-  for (const Rect& region : {Rect{}, Rect{7, 11, 100, 37}, Rect{150, 90, 50, 40}}) {
-    Frame frame = frame_of(pixels);
-    frame.region = region;
-    for (InferRequest* request : {one.get(), reference.get()}) {
 // A picture in memory that another user of CUDA exported, as a decoder does.
 class ExportedPicture {
  public:
@@ -415,6 +419,16 @@ TEST_F(GraphLaunch, DecodersMemoryThatCudaDoesNotImportGoesToTheQueue) {
   EXPECT_EQ(stand_in_calls("cuGraphLaunch"), 1);
 }
 
+// Regions of a frame, as second stages give them.
+TEST_F(GraphLaunch, RegionsOfAFrameAreConvertedBeforeIt) {
+  const auto graph = compile(test::ball_model(), Launch::graph),
+             queue = compile(test::ball_model(), Launch::queue);
+  const auto one = graph->create_request(), reference = queue->create_request();
+  const Tensor pixels = test::random_tensor({130, 200, 3}, 0, 255, 1).convert(ElementType::u8);
+  for (const Rect& region : {Rect{}, Rect{7, 11, 100, 37}, Rect{150, 90, 50, 40}}) {
+    Frame frame = frame_of(pixels);
+    frame.region = region;
+    for (InferRequest* request : {one.get(), reference.get()}) {
       request->set_frame(0, frame, {});
       request->start();
     }

@@ -10,6 +10,36 @@ namespace {
 
 const std::string kHead = ".version 8.8\n.target sm_90\n.address_size 64\n\n";
 
+const std::string kBeginsEarly = "\tgriddepcontrol.wait;\n";
+
+TEST(Ptx, WaitsBeforeItsFirstInstruction) {
+  const std::string begin =
+      ".func (.reg .b32 r) f()\n{\n\tret;\n}\n.entry a(\n\t.param .u64 a_param_0\n)\n.reqntid 256, "
+      "1, "
+      "1\n{\n\t.reg .b32 \t%r<3>;\n\t// demoted variable\n\t.shared .align 4 .b8 "
+      "tile[64];\n\n";
+  for (const std::string first : {"\tmov.u32 \t%r1, 1;\n", "$L__BB0_1:\n",
+                                  "\t@%p1 bra \t$L__BB0_1;\n", "\t{ bar.sync 0; }\n"}) {
+    const std::string rest = first + "\tret;\n\n}\n";
+    const Ptx ptx = ptx_for_cuda(kHead + begin + rest);
+    EXPECT_TRUE(ptx.begins_early);
+    EXPECT_EQ(ptx.text, kHead + begin + kBeginsEarly + rest);
+  }
+}
+
+TEST(Ptx, WhereTheInstructionIsMissingNothingWaits) {
+  const std::string kernel = ".address_size 64\n.entry a()\n{\n\tret;\n}\n";
+  for (const std::string head :
+       {".version 8.8\n.target sm_89\n", ".version 7.7\n.target sm_90\n"}) {
+    const Ptx ptx = ptx_for_cuda(head + kernel);
+    EXPECT_FALSE(ptx.begins_early) << head;
+    EXPECT_EQ(ptx.text, head + kernel);
+  }
+  for (const std::string head :
+       {".version 7.8\n.target sm_90a, texmode_independent\n", ".version 9.0\n.target sm_120\n"})
+    EXPECT_TRUE(ptx_for_cuda(head + kernel).begins_early) << head;
+}
+
 TEST(Ptx, OffsetsAreNoneAndLaunchesHaveThreeDimensions) {
   const Ptx ptx = ptx_for_cuda(kHead +
                                "mov.b32 %r1, %envreg0;\nmov.b32 %r2, %envreg3;\nmov.b32 "
@@ -55,8 +85,8 @@ TEST(Ptx, LargeSharedMemoryBecomesDynamic) {
   EXPECT_EQ(ptx.dynamic_shared, 65536u);
   EXPECT_EQ(ptx.text,
             ".version 8.8\n.target sm_90\n.address_size 64\n.extern .shared .align 16 .b8 "
-            "large[];\n\n.entry a()\n{\n.shared .align 4 .b8 small[1024];\n\nmov.u64 %rd1, "
-            "large;\nld.shared.u32 %r1, [small];\n}\n");
+            "large[];\n\n.entry a()\n{\n.shared .align 4 .b8 small[1024];\n\n" +
+                kBeginsEarly + "mov.u64 %rd1, large;\nld.shared.u32 %r1, [small];\n}\n");
 }
 
 TEST(Ptx, SharedMemoryThatFitsStaysAsItIs) {

@@ -78,9 +78,11 @@ std::shared_ptr<Block> block_at(CUdeviceptr address, size_t bytes) {
 struct Function {
   cl_program program = nullptr;
   std::string name;
+  bool waits = false;  // before its first instruction
 };
 struct Module {
   cl_program program = nullptr;
+  bool waits = false;
   std::vector<std::unique_ptr<Function>> functions;
 };
 
@@ -92,6 +94,7 @@ struct Node {
   size_t global[3]{}, local[3]{};
   std::vector<cl_mem> memories;
   CUdeviceptr last_address = 0;
+  bool waits = false;
   std::vector<Node*> after;
   ~Node() {
     for (const cl_mem memory : memories) g_next->clReleaseMemObject(memory);
@@ -327,8 +330,8 @@ std::string text_of(cl_program program) {
     g_programs[number] = program;
   }
   return "// program " + std::to_string(number) +
-         "\n.version 8.0\n.target sm_90\n.address_size 64\nmov.b32 %r1, %envreg3;\nmov.b32 %r2, "
-         "%envreg9;\n";
+         "\n.version 8.0\n.target sm_90\n.address_size 64\n.entry any()\n{\n\t.reg .b32 %r<3>;\n"
+         "mov.b32 %r1, %envreg3;\nmov.b32 %r2, %envreg9;\n}\n";
 }
 
 cl_int CL_API_CALL program_info(cl_program program, cl_program_info what, size_t size, void* out,
@@ -505,9 +508,6 @@ CUDA_FUNCTION cuMemExportToShareableHandle(void* handle, CUmemGenericAllocationH
   *static_cast<int*>(handle) = dup(g_blocks.at(memory)->fd);
   return CUDA_SUCCESS;
 }
-CUDA_FUNCTION cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
-  NEEDS_CONTEXT;
-  *memory = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
 CUDA_FUNCTION cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* descriptor,
                                              CUmemAllocationHandleType type) {
   NEEDS_CONTEXT;
@@ -523,6 +523,9 @@ CUDA_FUNCTION cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handl
   g_blocks[*handle = ++last] = block;
   return CUDA_SUCCESS;
 }
+CUDA_FUNCTION cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
+  NEEDS_CONTEXT;
+  *memory = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
   return *memory == nullptr ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 CUDA_FUNCTION cuMemFreeHost(void* memory) {
@@ -553,7 +556,8 @@ CUDA_FUNCTION cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned, 
   const std::lock_guard lock(g_mutex);
   const auto found = g_programs.find(number);
   if (found == g_programs.end()) return static_cast<CUresult>(218);
-  *module = reinterpret_cast<CUmodule>(new Module{found->second, {}});
+  const size_t wait = text.find("griddepcontrol.wait;"), first = text.find("mov.b32");
+  *module = reinterpret_cast<CUmodule>(new Module{found->second, wait < first, {}});
   return CUDA_SUCCESS;
 }
 CUDA_FUNCTION cuModuleUnload(CUmodule module) {
@@ -563,7 +567,8 @@ CUDA_FUNCTION cuModuleUnload(CUmodule module) {
 CUDA_FUNCTION cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
   NEEDS_CONTEXT;
   auto& all = own<Module>(module)->functions;
-  all.push_back(std::make_unique<Function>(Function{own<Module>(module)->program, name}));
+  all.push_back(std::make_unique<Function>(
+      Function{own<Module>(module)->program, name, own<Module>(module)->waits}));
   *function = reinterpret_cast<CUfunction>(all.back().get());
   return CUDA_SUCCESS;
 }
@@ -608,6 +613,7 @@ CUresult fill(Node& node, CUfunction function, const unsigned (&groups)[3],
     node.local[d] = local[d];
     node.global[d] = size_t{groups[d]} * local[d];
   }
+  node.waits = own<Function>(function)->waits;
   return bind(node, *own<Function>(function), arguments);
 }
 }  // namespace
@@ -676,6 +682,16 @@ CUDA_FUNCTION cuGraphAddKernelNode_v2(CUgraphNode* node, CUgraph graph, const CU
     return result;
   *node = reinterpret_cast<CUgraphNode>(made.get());
   own<Graph>(graph)->nodes.push_back(std::move(made));
+  return CUDA_SUCCESS;
+}
+CUDA_FUNCTION cuGraphAddDependencies_v2(CUgraph, const CUgraphNode* from, const CUgraphNode* to,
+                                        const CUgraphEdgeData* edges, size_t count) {
+  NEEDS_CONTEXT;
+  for (size_t i = 0; i < count; ++i) {
+    if (edges[i].type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC && !own<Node>(to[i])->waits)
+      note("a kernel that does not wait is launched early");
+    own<Node>(to[i])->after.push_back(own<Node>(from[i]));
+  }
   return CUDA_SUCCESS;
 }
 CUDA_FUNCTION cuGraphInstantiateWithFlags(CUgraphExec* executable, CUgraph graph,

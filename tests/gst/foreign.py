@@ -69,8 +69,8 @@ def launch(pipeline, timeout):
     try:
         said = process.communicate(timeout=timeout)[1]
     except subprocess.TimeoutExpired as late:
-        # An error that is posted before gst-launch runs its loop ends that loop before it begins, and nothing does so again. What
-        # waits in its loop alone heeds an interrupt, and then stops all elements.
+        # An error that is posted before gst-launch runs its loop ends that loop before it begins, and nothing does so again. Only
+        # one that waits in its loop heeds an interrupt, and then stops all elements.
         if b"ERROR: pipeline doesn't want to preroll" in (late.stderr or b""):
             process.send_signal(signal.SIGINT)
         try:

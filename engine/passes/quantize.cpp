@@ -236,9 +236,20 @@ class Quantizer {
     return bytes;
   }
 
+  // An Interpolate whose values are all values of its input.
+  static bool takes_nearest(const Node& node) {
+    const auto no_pads = [&](const char* name) {
+      const auto pads = node.attributes.get_ints(name, std::vector<int64_t>{});
+      return std::all_of(pads.begin(), pads.end(), [](int64_t pad) { return pad == 0; });
+    };
+    return node.attributes.get_string("mode", "") == "nearest" && no_pads("pads_begin") &&
+           no_pads("pads_end");
+  }
+
   static bool moves(const Node& node) {
     if (!node.def || node.inputs.empty() || !node.tail.empty()) return false;
     if (node.is("MaxPool")) return node.outputs.size() == 1;
+    if (node.is("Interpolate")) return takes_nearest(node);
     return node.def->view != nullptr || node.is("Concat");
   }
 
@@ -327,10 +338,27 @@ class Quantizer {
     graph_.replace_uses({node, 0}, scaled);
   }
 
+  // Returns whether all users of a Dequantize add it to floats that are computed later. The tail of the
+  // operation that computes these then reads the bytes, which take a quarter of the memory until then.
+  bool waits_for_sums(Node* dequantize, const std::map<const Node*, size_t>& places) const {
+    if (bytes_.at(dequantize).grid.step.size() != 1) return false;
+    const Edge value{dequantize, 0};
+    const std::vector<Node*> users = graph_.users(value);
+    return !users.empty() && std::all_of(users.begin(), users.end(), [&](const Node* user) {
+      if (!user->is("Add") || user->inputs.size() != 2 || !user->tail.empty()) return false;
+      const Edge other = user->inputs[user->inputs[0] == value ? 1 : 0];
+      const auto place = places.find(other.node);
+      return place != places.end() && place->second > places.at(dequantize) &&
+             bytes_of(other) == nullptr && other.node->shape(other.port) == dequantize->shape();
+    });
+  }
+
   // Goes through the nodes from the last to the first, and replaces a Dequantize by the floats
   // where nothing computes with its bytes.
   void keep_unused_bytes_as_floats() {
     const std::vector<Node*> nodes = nodes_of(graph_);
+    std::map<const Node*, size_t> places;
+    for (const Node* node : nodes) places.emplace(node, places.size());
     std::map<Output, size_t> uses;  // of each output, without uses by a Dequantize
     for (const Node* node : nodes)
       for (const Edge& input : node->inputs)
@@ -339,7 +367,7 @@ class Quantizer {
       const auto found = bytes_.find(nodes[i]);
       if (found == bytes_.end()) continue;
       const Edge quantized = nodes[i]->inputs[0];
-      if (uses[{quantized.node, quantized.port}] != 0) continue;
+      if (uses[{quantized.node, quantized.port}] != 0 || waits_for_sums(nodes[i], places)) continue;
       Node* bytes = quantized.node;
       graph_.replace_uses({nodes[i], 0}, found->second.floats);
       graph_.disconnect(nodes[i]);

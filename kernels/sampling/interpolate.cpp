@@ -451,6 +451,8 @@ TailAxes tail_axes(size_t rank) {
   return {0, rank >= 4 ? last - 1 : -1, last, 1};
 }
 
+bool moves_only(const OpDesc& desc) { return !is_float(desc.inputs[0].type); }
+
 // ---- tile --------------------------------------------------------------------------------------
 
 // Returns how many columns of the input a tile keeps in registers for its next pixels. Only an axis
@@ -465,7 +467,11 @@ int64_t kept_columns(const OpDesc& desc, const Table& along_row, int64_t vectors
 }
 
 std::string reject_tile(const OpDesc& desc, const DeviceTraits&) {
-  if (std::string why = reject_storage(desc, 1); !why.empty()) return why;
+  const bool moved = moves_only(desc);
+  if (std::string why = moved ? reject_bytes(desc) : reject_storage(desc, 1); !why.empty())
+    return why;
+  if (moved && style_of(desc.opset, desc.attributes).mode != Mode::nearest)
+    return "bytes between others";
   const Shape &in = desc.inputs[0].shape, &out = desc.outputs[0].shape;
   if (in.size() < 3 || in.size() > 5) return "not an image of one to three dimensions";
   if (in[0] != out[0] || in[1] != out[1]) return "batch or channels are resized";
@@ -613,8 +619,6 @@ KernelPlan tile_plan(const OpDesc& desc, const DeviceTraits& traits, const Tunin
 const KernelFamily kTile{"interpolate_tile", 2, reject_tile, tile_space, tile_heuristic, tile_plan};
 
 // ---- general -----------------------------------------------------------------------------------
-
-bool moves_only(const OpDesc& desc) { return !is_float(desc.inputs[0].type); }
 
 std::string reject_general(const OpDesc& desc, const DeviceTraits&) {
   const TensorDesc &in = desc.inputs[0], &out = desc.outputs[0];

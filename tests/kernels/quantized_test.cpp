@@ -213,6 +213,25 @@ TEST(Quantized, MaximaOfBytesAreBytes) {
   check_op(desc, inputs, kExact);
 }
 
+TEST(Quantized, ImagesOfBytesGrow) {
+  for (const Shape& shape : {Shape{1, 19, 3, 4}, Shape{2, 32, 5, 3}}) {
+    const std::vector<Tensor> inputs{random_ints(ElementType::u8, shape, 0, 255, 1),
+                                     Tensor::of<float>(ElementType::f32, {2}, {2, 3}),
+                                     Tensor::of<int64_t>(ElementType::i64, {2}, {2, 3})};
+    Attributes given = attributes({{"mode", "nearest"},
+                                   {"shape_calculation_mode", "scales"},
+                                   {"coordinate_transformation_mode", "asymmetric"},
+                                   {"nearest_mode", "floor"}});
+    const OpDesc desc = make_desc("Interpolate", 11, given, inputs, {false, true, true});
+    ASSERT_EQ(desc.outputs[0].type, ElementType::u8);
+    check_op(desc, inputs, kExact);
+    given.set("mode", "linear");
+    EXPECT_TRUE(
+        refusals(make_desc("Interpolate", 11, given, inputs, {false, true, true}), gpu_traits())
+            .contains("bytes between others"));
+  }
+}
+
 TEST(Quantized, PoolingMakesBytes) {
   for (const char* type : {"MaxPool", "AvgPool"}) {
     std::vector<Tensor> inputs{random_tensor({1, 19, 9, 10}, -1, 1)};

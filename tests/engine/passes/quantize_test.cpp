@@ -89,6 +89,25 @@ TEST(Quantize, SumsReadBytes) {
   EXPECT_EQ(count_of(*graph, "Dequantize"), 0u);
 }
 
+// Nothing but the sum reads the first summand, which waits for the second one as bytes.
+TEST(Quantize, SummandsWaitAsBytes) {
+  GraphBuilder b;
+  const Edge x = fake_quantize(b, b.parameter({1, 4, 6, 6}), -2, 1.984375f);
+  const Edge w = fake_quantize(b, b.parameter({1, 4, 6, 6}), -2, 1.984375f);
+  const Edge y = fake_quantize(b, conv_on_grids(b, x, "Convolution", {4, 4, 3, 3}), -10, 9.921875f);
+  const Edge z = fake_quantize(b, conv_on_grids(b, w, "Convolution", {4, 4, 3, 3}), -10, 9.921875f);
+  const Edge sum = fake_quantize(b, b.op("Add", 1, {z, y}), -12, 11.90625f);
+  b.result(conv_on_grids(b, sum, "Convolution", {4, 4, 3, 3}));
+  auto graph = b.finish();
+  expect_same_values_but(*graph, 24.f / 256 * 0.508f * 4, dot_context());  // as in SumsReadBytes
+  EXPECT_EQ(convolutions_of_bytes(*graph), 3u);
+  EXPECT_EQ(count_of(*graph, "Add"), 0u);
+  const auto makes_bytes = [](const auto& node) {
+    return node->is("Convolution") && node->outputs[0].type == ElementType::u8;
+  };
+  EXPECT_EQ(std::count_if(graph->nodes().begin(), graph->nodes().end(), makes_bytes), 2);
+}
+
 // Floats between two quantisations, the second in the tail of the first: the first becomes its
 // steps as well, which make an exact 0 of what lies at the zero point.
 TEST(Quantize, FloatsInBetweenAreSpelledOut) {
@@ -103,6 +122,30 @@ TEST(Quantize, FloatsInBetweenAreSpelledOut) {
   EXPECT_EQ(functions_of(*graph, "Multiply"),
             (std::vector<std::string>{"add", "to_level", "multiply", "add", "multiply", "multiply",
                                       "add", "to_byte"}));
+}
+
+// An image of bytes that grows by repeating its pixels is one of bytes.
+TEST(Quantize, ImagesGrowAsBytes) {
+  for (const char* mode : {"nearest", "linear"}) {
+    GraphBuilder b;
+    const Edge x = fake_quantize(b, b.parameter({1, 3, 6, 6}), -2, 1.984375f);
+    const Edge y =
+        fake_quantize(b, conv_on_grids(b, x, "Convolution", {4, 3, 3, 3}), -10, 9.921875f);
+    const Edge large = b.op("Interpolate", 11,
+                            {y, b.constant(numbers({2}, {2, 2})),
+                             b.constant(Tensor::of<int64_t>(ElementType::i64, {2}, {2, 3}))},
+                            {{"mode", mode},
+                             {"shape_calculation_mode", "scales"},
+                             {"coordinate_transformation_mode", "asymmetric"},
+                             {"nearest_mode", "floor"},
+                             {"antialias", "false"},
+                             {"pads_begin", "0,0,0,0"},
+                             {"pads_end", "0,0,0,0"}});
+    b.result(conv_on_grids(b, large, "Convolution", {4, 4, 3, 3}));
+    auto graph = b.finish();
+    expect_same_values_but(*graph, 20.f / 256 * 0.508f * 4, dot_context());
+    EXPECT_EQ(convolutions_of_bytes(*graph), mode == std::string("nearest") ? 2u : 1u);
+  }
 }
 
 TEST(Quantize, LeavesFloatsThatNobodyCounts) {

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Writes networks that many people use as OpenVINO IR with random weights: for speed and kernel tuning, not for results.
 
-    networks.py FOLDER [NAME...] [--small]      writes FOLDER/NAME.xml and .bin; all networks unless some are named
+    networks.py FOLDER [NAME...] [--small] [--int8]     writes FOLDER/NAME.xml and .bin; all networks unless some are named
 
 The layers are those of the trained networks, for one picture: YOLOv8 and YOLO11 n, s and m at 640x640; ResNet-18 and -50,
-MobileNet-v2 and -v3-large at 224x224. --small lets the layers share their weights: enough for plans. Needs nothing but Python 3.8+.
+MobileNet-v2 and -v3-large at 224x224. --small lets the layers share their weights: enough for plans. --int8 quantises what convolutions and
+the last product read and what is added up, as NNCF writes it: with FakeQuantize, weights by output channel. Needs nothing but Python 3.8+.
 """
 import argparse
 import array
@@ -21,9 +22,10 @@ NOISE = [NormalDist().inv_cdf((i + 0.5) / 256) for i in range(256)]  # each as l
 class Network(Model):
     """Layers as networks for pictures have them. A value is (layer, port, shape)."""
 
-    def __init__(self, small=False):
+    def __init__(self, small=False, int8=False):
         super().__init__()
-        self.small = small
+        self.small, self.int8 = small, int8
+        self.not_negative, self.bytes, self.quantized_values = set(), set(), {}
         self.random = random.Random(1)
 
     def noise(self, shape, scale):
@@ -38,23 +40,54 @@ class Network(Model):
         return self.layer("Const", 1, [], [shape], {"element_type": "f32", "shape": ",".join(map(str, shape)), "offset": offset,
                                                     "size": 4 * count})
 
+    def quantize(self, x, low, high, levels, shape=()):
+        limits = [self.floats(shape, limit) for limit in (low, high)]
+        return self.op("FakeQuantize", [x, *limits, *limits], data={"levels": levels, "auto_broadcast": "numpy"})
+
+    def quantized(self, x):
+        """Bytes from 0 on where no value is negative, else with a zero point of 128; once for all that read x."""
+        if not self.int8 or x in self.bytes:
+            return x
+        if x not in self.quantized_values:
+            limits = (0, 6) if x in self.not_negative else (-4, 4 * 127 / 128)
+            self.quantized_values[x] = self.moved(self.quantize(x, *limits, 256), [x])
+            self.bytes.add(self.quantized_values[x])
+        return self.quantized_values[x]
+
+    def moved(self, y, values):
+        """y, which is made of nothing but values of these."""
+        for kind in (self.not_negative, self.bytes):
+            if all(value in kind for value in values):
+                kind.add(y)
+        return y
+
+    def weights_of(self, shape, scale):
+        weights = self.noise(shape, scale)
+        limit = scale * NOISE[-1]
+        return self.quantize(weights, -limit, limit, 255, (shape[0], *[1] * (len(shape) - 1))) if self.int8 else weights
+
     def function(self, name, x):
         if name == "relu6":
-            return self.op("Clamp", [x], data={"min": 0, "max": 6})
-        opset = {"ReLU": 1, "Sigmoid": 1, "Swish": 4, "HSwish": 4, "HSigmoid": 5}[name]
-        return self.op(name, [x], opset=opset)
+            y = self.op("Clamp", [x], data={"min": 0, "max": 6})
+        else:
+            opset = {"ReLU": 1, "Sigmoid": 1, "Swish": 4, "HSwish": 4, "HSigmoid": 5}[name]
+            y = self.op(name, [x], opset=opset)
+        if name in ("relu6", "ReLU"):
+            self.not_negative.add(y)
+        return y
 
     def conv(self, x, out, kernel=1, stride=1, act=None, groups=1, gain=1.0):
         n, channels, height, width = x[2]
         pad, inner = kernel // 2, channels // groups
         shape = (out, inner, kernel, kernel) if groups == 1 else (groups, out // groups, inner, kernel, kernel)
-        weights = self.noise(shape, gain * math.sqrt(2 / (inner * kernel * kernel)))
+        weights = self.weights_of(shape, gain * math.sqrt(2 / (inner * kernel * kernel)))
+        x = self.quantized(x)
         size = [(side + 2 * pad - kernel) // stride + 1 for side in (height, width)]
         data = {"strides": f"{stride},{stride}", "dilations": "1,1", "pads_begin": f"{pad},{pad}", "pads_end": f"{pad},{pad}",
                 "auto_pad": "explicit"}
         y = self.op("Convolution" if groups == 1 else "GroupConvolution", [x, weights], (n, out, *size), data)
         y = self.add(y, self.noise((1, out, 1, 1), 0.01))
-        return self.function(act, y) if act else y
+        return self.quantized(self.function(act, y)) if act else y
 
     def broadcast(self, kind, a, b):
         shape = tuple(map(max, zip(*[(1,) * (max(len(a[2]), len(b[2])) - len(v[2])) + tuple(v[2]) for v in (a, b)])))
@@ -63,12 +96,15 @@ class Network(Model):
     def add(self, a, b):
         return self.broadcast("Add", a, b)
 
+    def residual(self, x, y):
+        return self.add(self.quantized(x), self.quantized(y))
+
     def max_pool(self, x, kernel, stride, pad):
         n, channels, height, width = x[2]
         size = [(side + 2 * pad - kernel) // stride + 1 for side in (height, width)]
         data = {"strides": f"{stride},{stride}", "dilations": "1,1", "pads_begin": f"{pad},{pad}", "pads_end": f"{pad},{pad}",
                 "kernel": f"{kernel},{kernel}", "rounding_type": "floor", "auto_pad": "explicit", "index_element_type": "i64", "axis": 0}
-        return self.layer("MaxPool", 8, [x], [(n, channels, *size)] * 2, data)[0]
+        return self.moved(self.layer("MaxPool", 8, [x], [(n, channels, *size)] * 2, data)[0], [x])
 
     def mean_of_image(self, x):
         return self.op("ReduceMean", [x, self.ints([2, 3])], (*x[2][:2], 1, 1), {"keep_dims": "true"})
@@ -76,11 +112,12 @@ class Network(Model):
     def concat(self, values, axis=1):
         shape = list(values[0][2])
         shape[axis] = sum(value[2][axis] for value in values)
-        return self.op("Concat", values, tuple(shape), {"axis": axis})
+        return self.moved(self.op("Concat", values, tuple(shape), {"axis": axis}), values)
 
     def split(self, x, lengths, axis=1):
         shapes = [tuple(x[2][:axis]) + (length,) + tuple(x[2][axis + 1:]) for length in lengths]
-        return self.layer("VariadicSplit", 1, [x, self.constant([], [axis], "i64"), self.ints(lengths)], shapes)
+        parts = self.layer("VariadicSplit", 1, [x, self.constant([], [axis], "i64"), self.ints(lengths)], shapes)
+        return [self.moved(part, [x]) for part in parts]
 
     def reshape(self, x, shape):
         """To the shape, whose first number, the batch, is kept."""
@@ -96,12 +133,12 @@ class Network(Model):
         n, channels, height, width = x[2]
         data = {"mode": "nearest", "shape_calculation_mode": "scales", "coordinate_transformation_mode": "asymmetric",
                 "nearest_mode": "floor", "antialias": "false", "pads_begin": "0,0,0,0", "pads_end": "0,0,0,0", "cube_coeff": -0.75}
-        return self.op("Interpolate", [x, self.constant([2], [2.0, 2.0]), self.ints([2, 3])],
-                       (n, channels, 2 * height, 2 * width), data, opset=11)
+        return self.moved(self.op("Interpolate", [x, self.constant([2], [2.0, 2.0]), self.ints([2, 3])],
+                                  (n, channels, 2 * height, 2 * width), data, opset=11), [x])
 
     def classes(self, x, count=1000):
         x = self.reshape(self.mean_of_image(x), (x[2][0], x[2][1]))
-        x = self.matmul(x, self.noise((count, x[2][1]), 0.05), (x[2][0], count), transpose_b=True)
+        x = self.matmul(self.quantized(x), self.weights_of((count, x[2][1]), 0.05), (x[2][0], count), transpose_b=True)
         self.result(self.softmax(self.add(x, self.noise((1, count), 0.01)), 1))
 
 
@@ -123,7 +160,7 @@ def resnet(net, blocks, bottleneck):
             else:
                 y = net.conv(net.conv(x, width, 3, stride, "ReLU"), out, 3, gain=RESIDUAL)
             skip = net.conv(x, out, 1, stride) if stride == 2 or x[2][1] != out else x
-            x = net.function("ReLU", net.add(y, skip))
+            x = net.quantized(net.function("ReLU", net.residual(y, skip)))
     net.classes(x)
 
 
@@ -136,7 +173,7 @@ def mobilenet_v2(net):
             y = net.conv(x, channels * expand, act="relu6") if expand > 1 else x
             y = net.conv(y, channels * expand, 3, step, "relu6", channels * expand)
             y = net.conv(y, out, gain=RESIDUAL)
-            x = net.add(x, y) if step == 1 and channels == out else y
+            x = net.residual(x, y) if step == 1 and channels == out else y
     net.classes(net.conv(x, 1280, act="relu6"))
 
 
@@ -154,21 +191,21 @@ def mobilenet_v3_large(net):
             weights = net.conv(net.conv(net.mean_of_image(y), squeezed, act="ReLU"), inner, act="HSigmoid")
             y = net.broadcast("Multiply", y, weights)
         y = net.conv(y, out, gain=RESIDUAL)
-        x = net.add(x, y) if stride == 1 and x[2][1] == out else y
+        x = net.residual(x, y) if stride == 1 and x[2][1] == out else y
     x = net.conv(x, 960, act="HSwish")
     net.classes(net.conv(net.mean_of_image(x), 1280, act="HSwish"))
 
 
 def bottleneck(net, x, inner, shortcut):
     y = net.conv(net.conv(x, inner, 3, 1, "Swish"), x[2][1], 3, 1, "Swish", gain=RESIDUAL if shortcut else 1.0)
-    return net.add(x, y) if shortcut else y
+    return net.residual(x, y) if shortcut else y
 
 
 def chained_parts(net, x, out, inner, count, block):
     """C2f: two halves, blocks one after the other on the second, all of them joined."""
     parts = net.split(net.conv(x, 2 * inner, act="Swish"), [inner, inner])
     for _ in range(count):
-        parts.append(block(parts[-1]))
+        parts.append(net.quantized(block(parts[-1])))
     return net.conv(net.concat(parts), out, act="Swish")
 
 
@@ -295,11 +332,12 @@ NETWORKS = {
 }
 
 
-def write(folder, name, small=False):
-    net = Network(small)
+def write(folder, name, small=False, int8=False):
+    net = Network(small, int8)
     NETWORKS[name](net)
-    net.write(folder / f"{name}.xml")
-    return folder / f"{name}.xml"
+    path = folder / f"{name}{'_int8' if int8 else ''}.xml"
+    net.write(path)
+    return path
 
 
 def main():
@@ -307,10 +345,11 @@ def main():
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="*", choices=[[], *NETWORKS], metavar="NAME", help=", ".join(NETWORKS))
     parser.add_argument("--small", action="store_true")
+    parser.add_argument("--int8", action="store_true")
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
     for name in args.names or NETWORKS:
-        print(write(args.folder, name, args.small))
+        print(write(args.folder, name, args.small, args.int8))
 
 
 if __name__ == "__main__":

@@ -29,6 +29,13 @@ constexpr UnaryFunction kUnary[] = {
     {"atan", [](float x, float, float) { return std::atan(x); }, "atan(x)"},
     {"atanh", [](float x, float, float) { return std::atanh(x); }, "atanh(x)"},
     {"ceiling", [](float x, float, float) { return std::ceil(x); }, "ceil(x)"},
+    // clamp and to_level in fewer instructions of GPUs, for numbers; alpha of what is none
+    {"clamp_number",
+     [](float x, float a, float b) { return std::isnan(x) ? a : std::min(std::max(x, a), b); },
+     "fmin(fmax(x, ALPHA), BETA)"},
+    {"number_to_level",
+     [](float x, float a, float b) { return std::isnan(x) ? a : nearest_level(x, a, b); },
+     "round_even(fmin(fmax(x, ALPHA), BETA))"},
     // min(max(x, alpha), beta)
     {"clamp", [](float x, float a, float b) { return std::min(std::max(x, a), b); },
      "at_most(at_least(x, ALPHA), BETA)"},

@@ -4,6 +4,7 @@
 //   group, first_channel       the group of channels, and its first channel in the group: VECTORS
 //                              vectors, 4 * VECTOR channels apart
 //   SUM_OF(i, k, j)            the sum of pixel i, vector k, element j
+//   SMALL_SUMS                 of bytes: the sums are the bits of floats, 1.5 * 2^23 larger
 //   WHOLE_BLOCKS               all channels of all blocks exist
 //   GAPS                       pixel numbers past the ends of lines and images stand for no pixels
 //   IN_LINE                    the pixels are those of line y of image n
@@ -13,14 +14,19 @@
 #define LEFT_OF(in_group) a.out_channels - in_group
 #endif
 #if ALIGNED
-#define STORE_CHANNELS(v, to, left)     \
-  if (left >= VECTOR) {                 \
-    STOREV_ALIGNED(T, VECTOR, v, to);   \
-  } else {                              \
-    STORE_FIRST(T, VECTOR, v, to, left) \
+#define STORE_CHANNELS(v, to, left)          \
+  if (left >= VECTOR) {                      \
+    STOREV_ALIGNED(STORED, VECTOR, v, to);   \
+  } else {                                   \
+    STORE_FIRST(STORED, VECTOR, v, to, left) \
   }
 #else
-#define STORE_CHANNELS(v, to, left) STORE_FIRST(T, VECTOR, v, to, left)
+#define STORE_CHANNELS(v, to, left) STORE_FIRST(STORED, VECTOR, v, to, left)
+#endif
+#if SMALL_SUMS
+#define FLOAT_OF(sum) (as_float(sum) - 12582912.0f)
+#else
+#define FLOAT_OF(sum) (float)(sum)
 #endif
 UNROLL for (int i = 0; i < ROWS_OF_ITEM; ++i) {
   const int pixel = first_pixel + i * 8;
@@ -53,7 +59,7 @@ UNROLL for (int i = 0; i < ROWS_OF_ITEM; ++i) {
       const int in_group = first_channel + k * (4 * VECTOR), left = LEFT_OF(in_group);
       if (left > 0) {
         float sums_of_vector[VECTOR];
-        UNROLL for (int j = 0; j < VECTOR; ++j) { sums_of_vector[j] = SUM_OF(i, k, j); }
+        UNROLL for (int j = 0; j < VECTOR; ++j) { sums_of_vector[j] = FLOAT_OF(SUM_OF(i, k, j)); }
         values[k] = TAIL(LOADV_PRIVATE(VECTOR, sums_of_vector), n, y, x,
                          group * a.out_channels + in_group, left);
       }

@@ -181,15 +181,16 @@ inline float4 floats_of_bytes(uint bytes) {
   asm("prmt.b32 %0, %1, %2, 0x7443;" : "=r"(bits.w) : "r"(bytes), "r"(as_uint(TWO_TO_23)));
   return as_float4(bits) - TWO_TO_23;
 }
-// Packs four integers from 0 to 255 into bytes.
-inline uint bytes_of_floats(float4 v) {
-  const uint4 bits = as_uint4(v + TWO_TO_23);
+// Packs the lowest bytes.
+inline uint low_bytes(uint4 bits) {
   uint low, high, bytes;
   asm("prmt.b32 %0, %1, %2, 0x0040;" : "=r"(low) : "r"(bits.x), "r"(bits.y));
   asm("prmt.b32 %0, %1, %2, 0x0040;" : "=r"(high) : "r"(bits.z), "r"(bits.w));
   asm("prmt.b32 %0, %1, %2, 0x5410;" : "=r"(bytes) : "r"(low), "r"(high));
   return bytes;
 }
+// Packs four integers from 0 to 255 into bytes.
+inline uint bytes_of_floats(float4 v) { return low_bytes(as_uint4(v + TWO_TO_23)); }
 inline float8 load_aligned_uchar8(__global const uchar* p) {
   const uint2 bytes = *(__global const uint2*)p;
   return (float8)(floats_of_bytes(bytes.x), floats_of_bytes(bytes.y));
@@ -264,7 +265,21 @@ inline void store_aligned_half16(float16 v, __global half* p) {
 #define STORE_level_16(v, p) store16(LEVELS(v, as_uint16, convert_uchar16), p)
 #define STORE_ALIGNED_level_1(v, p) STORE_level_1(v, p)
 #define STORE_ALIGNED_level_2(v, p) STORE_level_2(v, p)
+#ifdef __NV_CL_C_VERSION
+inline uint bytes_of_levels(float4 v) { return low_bytes(as_uint4(v + 12582912.0f)); }
+inline void store_aligned_level8(float8 v, __global uchar* p) {
+  *(__global uint2*)p = (uint2)(bytes_of_levels(v.lo), bytes_of_levels(v.hi));
+}
+inline void store_aligned_level16(float16 v, __global uchar* p) {
+  *(__global uint4*)p = (uint4)(bytes_of_levels(v.s0123), bytes_of_levels(v.s4567),
+                                bytes_of_levels(v.s89ab), bytes_of_levels(v.scdef));
+}
+#define STORE_ALIGNED_level_4(v, p) (*(__global uint*)(p) = bytes_of_levels(v))
+#define STORE_ALIGNED_level_8(v, p) store_aligned_level8(v, p)
+#define STORE_ALIGNED_level_16(v, p) store_aligned_level16(v, p)
+#else
 #define STORE_ALIGNED_level_4(v, p) STORE_level_4(v, p)
 #define STORE_ALIGNED_level_8(v, p) STORE_level_8(v, p)
 #define STORE_ALIGNED_level_16(v, p) STORE_level_16(v, p)
+#endif
 #define STOREV_ALIGNED(type, V, v, p) CAT(CAT(STORE_ALIGNED_, type), CAT(_, V))(v, p)

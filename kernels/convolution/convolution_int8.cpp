@@ -218,9 +218,9 @@ std::string reject_byte_sums(const OpDesc& desc, const TileProblem& problem) {
 }
 
 std::vector<std::byte> start_sums(const std::vector<float>& weights, const ConvShape& s,
-                                  int64_t padded, int zero, DotProduct dot) {
+                                  int64_t padded, int zero, DotProduct dot, int32_t from) {
   return for_each_channel(weights, s, padded, [&](std::span<const float> row) {
-    int32_t sum = 0;
+    int32_t sum = from;
     for (const float weight : row) sum -= zero * static_cast<int>(weight);
     if (dot != DotProduct::pairs) return sum;
     const int shift = shift_of(row);
@@ -230,6 +230,45 @@ std::vector<std::byte> start_sums(const std::vector<float>& weights, const ConvS
     }
     return sum;
   });
+}
+
+namespace {
+
+// The largest sum's size: of the channel whose weights above 0 meet the largest bytes, and those below 0
+// the smallest, or the other way round.
+template <typename Weight>
+int64_t largest_sum(const OpDesc& desc, int64_t channels, bool by_column) {
+  const Weight* const weights = desc.constants[1].data<Weight>();
+  const int64_t count = desc.constants[1].elements(), depth = count / channels;
+  std::vector<int64_t> above(static_cast<size_t>(channels)), below = above;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto channel = static_cast<size_t>(by_column ? i % channels : i / depth);
+    (weights[i] > 0 ? above : below)[channel] += std::abs(weights[i]);
+  }
+  int64_t largest = 0;
+  for (const float zero : zero_points(desc)) {
+    const auto z = static_cast<int64_t>(zero);
+    for (size_t c = 0; c < above.size(); ++c)
+      largest = std::max(
+          {largest, (255 - z) * above[c] + z * below[c], z * above[c] + (255 - z) * below[c]});
+  }
+  return largest;
+}
+
+}  // namespace
+
+bool has_small_sums(const OpDesc& desc) {
+  const Tensor& weights = desc.constants[1];
+  const Shape& shape = weights.shape();
+  const bool product = desc.type == "MatMul";
+  const bool by_column = product && !desc.attributes.get_bool("transpose_b", false);
+  const int64_t channels = by_column                         ? shape.back()
+                           : product                         ? shape[shape.size() - 2]
+                           : desc.type == "GroupConvolution" ? shape[0] * shape[1]
+                                                             : shape[0];
+  const int64_t largest = has_shifts(desc) ? largest_sum<int16_t>(desc, channels, by_column)
+                                           : largest_sum<int8_t>(desc, channels, by_column);
+  return largest < int64_t{1} << 22;
 }
 
 std::vector<std::byte> shifts(const std::vector<float>& weights, const ConvShape& s,

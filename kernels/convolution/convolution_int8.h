@@ -29,11 +29,18 @@ bool has_shifts(const OpDesc& desc);
 int shift_of(std::span<const float> weights);
 // Return constants of the kernels, one i32 per output channel; each group has `padded` channels.
 // start_sums() returns the initial values of the sums: minus the contribution of the zero point,
-// plus the correction for the way in which `dot` computes products.
+// plus the correction for the way in which `dot` computes products, plus `from`.
 std::vector<std::byte> start_sums(const std::vector<float>& weights, const ConvShape& s,
-                                  int64_t padded, int zero, DotProduct dot);
+                                  int64_t padded, int zero, DotProduct dot, int32_t from = 0);
 std::vector<std::byte> shifts(const std::vector<float>& weights, const ConvShape& s,
                               int64_t padded);
+
+// The bits of 1.5 * 2^23. A float with these bits plus a small sum, of less than 2^22, is that much larger:
+// sums that start there become floats by a subtraction. NVIDIA's GPUs have an eighth of the units for
+// conversions of integers.
+inline constexpr int32_t kBitsOfSmallSums = 0x4B400000;
+// Returns whether all sums are small, whatever bytes the data hold.
+bool has_small_sums(const OpDesc& desc);
 
 // Implement the tile kernel for bytes (convolution_int8.cl).
 std::string reject_int8(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits);

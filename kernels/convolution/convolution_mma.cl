@@ -8,6 +8,7 @@
 // Defines besides T (of the output), WORDS, VECTOR, VECTORS and TILE_P:
 //   BYTES      the data are bytes with integer sums that begin with start_sums; else halves
 //   SHIFTED    of bytes: adds the channel's shift times the sum of the bytes to each sum
+//   SPLIT      of bytes: pixels are whole words, but no whole WORDS (2): a work-item reads them one by one
 //   AHEAD      number of steps whose words are being loaded
 //   WARPS_P, WARPS_C, SLICES  warps of a work-group: along pixels x blocks of channels x slices of
 //              the steps, whose sums are added in local memory
@@ -104,9 +105,19 @@ KERNEL(IN(D, in), IN(uint, weights), IN(int, start_sums), SHIFTS OUT(T, out),
       (__global const WORDV*)AT(weights) +
       ((group * a.blocks + block) * SLICES + slice) * a.steps * (TILES * 32) + lane;
 
+#if SPLIT
+#define READ_PIXEL(s, i)                                                         \
+  pixel_words[s][i] = (WORDV)(a.outside);                                        \
+  if (INSIDE(i)) {                                                               \
+    __global const uint* const from = (__global const uint*)(data + (PLACE(i))); \
+    pixel_words[s][i].s0 = from[0];                                              \
+    if (LEFT > PER_WORD) pixel_words[s][i].s1 = from[1];                         \
+  }
+#else
 #define READ_PIXEL(s, i)                  \
   pixel_words[s][i] = (WORDV)(a.outside); \
   if (INSIDE(i)) pixel_words[s][i] = *(__global const WORDV*)(data + (PLACE(i)));
+#endif
 
   // Loads AHEAD steps while multiplying one.
   WORDV pixel_words[AHEAD][2 * TILE_P], weight_words[AHEAD][TILES];
@@ -191,6 +202,6 @@ KERNEL(IN(D, in), IN(uint, weights), IN(int, start_sums), SHIFTS OUT(T, out),
   if (wanted_block != block) return;
 
 #define ROWS_OF_ITEM (2 * TILE_P)
-#define SUM_OF(i, k, j) (float)sums[(i) / 2][(k) * (VECTOR / 2) + (j) / 2][(i) % 2 * 2 + (j) % 2]
+#define SUM_OF(i, k, j) sums[(i) / 2][(k) * (VECTOR / 2) + (j) / 2][(i) % 2 * 2 + (j) % 2]
 #include "kernels/common/mma_store.cl"
 }

@@ -55,6 +55,11 @@ bool aligned(const OpDesc& desc, const TileProblem& problem, int64_t bytes) {
   return problem.shape.in_channels % elements == 0 && input_aligned(desc, problem, elements);
 }
 
+// Returns whether pixels of bytes are whole words that a work-item can read one by one.
+bool reads_single_words(const OpDesc& desc, const TileProblem& problem) {
+  return takes_bytes(desc) && aligned(desc, problem, 4);
+}
+
 // Numbers of warps in a work-group: along pixels, along blocks of channels, and slices of the
 // steps.
 constexpr std::array<int, 3> kWarps[] = {{1, 1, 1}, {4, 1, 1}, {2, 2, 1}, {1, 4, 1}, {1, 1, 2},
@@ -67,7 +72,8 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
       s.in_channels * static_cast<int64_t>(size_of(desc.inputs[problem.data].type));
   std::vector<Point> points;
   for (int words : {4, 2}) {
-    if (!aligned(desc, problem, 4 * words)) continue;
+    if (!aligned(desc, problem, 4 * words) && (words > 2 || !reads_single_words(desc, problem)))
+      continue;
     if (words == 4 && pixel_bytes <= 32) continue;  // half of a step would be empty
     for (const auto& [vector, vectors] :
          {std::pair{8, 1}, std::pair{8, 2}, std::pair{8, 4}, std::pair{4, 1}, std::pair{2, 1}}) {
@@ -125,6 +131,28 @@ constexpr Cycles kAlone{.sum = 3.5,
                         .waves = 4.3,
                         .grow = 0.937,
                         .group = 412};
+// Constants fitted to 382 timings of 26 layers of bytes of detection and classification networks on an H200, batches 1
+// to 32, with one launch at a time; the points that they choose take 6 % longer than the best measured.
+constexpr Cycles kBytesAlone{.sum = 3.5,
+                             .tile_p = 29,
+                             .tiles = 2.3,
+                             .near = 0.335,
+                             .step = 15,
+                             .item = 0,
+                             .item_sum = 58,
+                             .item_tile_p = 90,
+                             .scattered = 215,
+                             .slices = 42,
+                             .slices_sum = 12,
+                             .registers = 65,
+                             .registers_sum = 5.1,
+                             .latency = 172,
+                             .hidden = 0,
+                             .starting = 1.08,
+                             .ahead = 105,
+                             .waves = 1.66,
+                             .grow = 0.643,
+                             .group = 113};
 // Constants fitted to whole networks on two streams: 2134 timings of such layers (f16 and bytes)
 // and, for the initial cost of reading far ahead, 1244 timings of batch 8. kAlone reaches 20 %
 // fewer images per second there with face-detection-retail-0004 at batch 8, but takes 8 % less time
@@ -155,7 +183,7 @@ constexpr Cycles kBeside{.sum = 5.9,
 // read the same words find them in the cache.
 double cost(const OpDesc& desc, const TileProblem& problem, const Point& p,
             const DeviceTraits& traits) {
-  const Cycles& c = traits.alone ? kAlone : kBeside;
+  const Cycles& c = !traits.alone ? kBeside : takes_bytes(desc) ? kBytesAlone : kAlone;
   const ConvShape& s = problem.shape;
   const double units = traits.compute_units;
   const double warps_p =
@@ -224,7 +252,8 @@ std::vector<std::byte> mma_weights(const std::vector<float>& weights, const Conv
 
 bool pixels_are_words(const OpDesc& desc, const TileProblem& problem) {
   const auto size = static_cast<int64_t>(size_of(desc.inputs[problem.data].type));
-  return problem.shape.in_channels * size >= 16 && aligned(desc, problem, 8);
+  return problem.shape.in_channels * size >= 16 &&
+         (aligned(desc, problem, 8) || reads_single_words(desc, problem));
 }
 
 std::string reject_mma_data(const OpDesc& desc, const TileProblem& problem,
@@ -251,11 +280,13 @@ std::vector<std::byte> mma_factors(const std::vector<float>& packed, bool bytes)
 }
 
 void add_start_sums(const OpDesc& desc, const TileProblem& problem, int64_t padded,
-                    KernelPlan& plan) {
-  const bool bytes = takes_bytes(desc);
+                    KernelSpec& spec, KernelPlan& plan) {
+  const bool bytes = takes_bytes(desc), small = bytes && has_small_sums(desc);
   const int zero = bytes ? static_cast<int>(zero_points(desc)[0]) : 0;
-  plan.packed.push_back([weights = problem.weights, s = problem.shape, padded, zero, bytes] {
-    return bytes ? start_sums(weights(), s, padded, zero, DotProduct::none)
+  spec.defines.emplace_back("SMALL_SUMS", small ? "1" : "0");
+  plan.packed.push_back([weights = problem.weights, s = problem.shape, padded, zero, bytes,
+                         from = small ? kBitsOfSmallSums : 0] {
+    return bytes ? start_sums(weights(), s, padded, zero, DotProduct::none, from)
                  : std::vector<std::byte>(sizeof(int32_t));  // sums of halves start at 0
   });
   if (bytes && has_shifts(desc))
@@ -319,9 +350,9 @@ KernelPlan mma_plan(const OpDesc& desc, const TileProblem& problem, const Device
   plan.packed.push_back([weights = problem.weights, s, point, steps, bytes] {
     return mma_weights(weights(), s, point, steps, bytes);
   });
-  add_start_sums(desc, problem, blocks * point.block(), plan);
   KernelSpec spec;
   spec.source = "convolution_mma.cl";
+  add_start_sums(desc, problem, blocks * point.block(), spec, plan);
   const auto define = [&](const char* name, int64_t value) {
     spec.defines.emplace_back(name, std::to_string(value));
   };
@@ -329,6 +360,7 @@ KernelPlan mma_plan(const OpDesc& desc, const TileProblem& problem, const Device
   spec.defines.emplace_back("T", storage_name(out));
   define("BYTES", bytes);
   define("SHIFTED", shifted);
+  define("SPLIT", !aligned(desc, problem, 4 * point.words));
   add_defines(spec, point);
   define("POINTWISE", walk.row);
   define("FLAT_TAIL", walk.flat_tail);
@@ -340,7 +372,7 @@ KernelPlan mma_plan(const OpDesc& desc, const TileProblem& problem, const Device
   if (shifted) spec.arguments.push_back(Argument::packed(2, 4));
   spec.arguments.push_back(Argument::output(0, size_of(out)));
   spec.arguments.push_back(Argument::value(args));
-  add_tail(desc, point.vector, walk.axes, spec, plan);
+  add_stored_tail(desc, point.vector, walk.axes, traits, spec, plan);
   spec.local = {32, static_cast<size_t>(point.warps_p * point.warps_c),
                 static_cast<size_t>(point.slices)};
   spec.shared = point.shared_bytes();

@@ -9,8 +9,8 @@
 
 namespace clinfer {
 
-// Returns whether the channels of each pixel are whole words that a work-item can read at once, and
-// fill half of a step. (convolution_rows.cl takes others.)
+// Returns whether the channels of each pixel are whole words that a work-item can read, of halves two at
+// once, and fill half of a step. (convolution_rows.cl takes others.)
 bool pixels_are_words(const OpDesc& desc, const TileProblem& problem);
 
 // Returns why the device has no matrix instructions of warps, or why the data are neither halves of
@@ -30,9 +30,9 @@ struct MmaPlace {
 // Returns packed filters as halves, or as bytes.
 std::vector<std::byte> mma_factors(const std::vector<float>& packed, bool bytes);
 // Adds the sums that bytes start with (halves have none), and the shifts of shifted weights, for
-// `padded` output channels of each group.
+// `padded` output channels of each group. Defines SMALL_SUMS (common/mma_store.cl).
 void add_start_sums(const OpDesc& desc, const TileProblem& problem, int64_t padded,
-                    KernelPlan& plan);
+                    KernelSpec& spec, KernelPlan& plan);
 
 std::string reject_mma(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits);
 std::vector<TuningPoint> mma_space(const OpDesc& desc, const TileProblem& problem,

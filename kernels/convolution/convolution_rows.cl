@@ -62,10 +62,10 @@ inline uint FN(ones_of)(int k) {
 
 #if UNIT == 1
 #define UNIT_TYPE ELEMENT
-#define OUTSIDE (ELEMENT)a.outside
+#define OUTSIDE (ELEMENT) a.outside
 #elif UNIT == PER_WORD
 #define UNIT_TYPE uint
-#define OUTSIDE a.outside
+#define OUTSIDE (uint) a.outside
 #else
 #define UNIT_TYPE uint2
 #define OUTSIDE (uint2)(a.outside)
@@ -84,9 +84,26 @@ KERNEL(IN(ELEMENT, in), IN(uint2, weights), IN(int, start_sums), SHIFTS OUT(T, o
   __local uint* const scratch = words + COPIES * COPY_WORDS + warp * (32 * 6);
 #endif
 
-  __local UNIT_TYPE* const units = (__local UNIT_TYPE*)words;
   const int top = first_line * a.sh - a.ph, left = first_x * a.sw - a.pw - LEAD;
   __global const ELEMENT* const image = AT(in) + n * a.in_n;
+#if COPIES > 1 && UNIT > 1
+  // Words of the other copies begin in one word of the input and end in the next.
+#define READ_WORD(ix)                                             \
+  (((uint)iy < (uint)a.ih) & ((uint)(ix) < (uint)a.iw)            \
+       ? *(__global const UNIT_TYPE*)(image + iy * a.in_h + (ix)) \
+       : OUTSIDE)
+  UNROLL_COPYING for (int i = warp * 32 + lane; i < COPY_WORDS; i += 32 * LINES) {
+    const int row = i / PITCH_WORDS, column = i - row * PITCH_WORDS;
+    const int iy = top + row, ix = left + column * PER_WORD;
+    const uint word = READ_WORD(ix), next = READ_WORD(ix + PER_WORD);
+    words[i] = word;
+    UNROLL for (int c = 1; c < COPIES; ++c) {
+      const int bits = c * SHIFT * (32 / PER_WORD);
+      words[c * COPY_WORDS + i] = word >> bits | next << (32 - bits);
+    }
+  }
+#else
+  __local UNIT_TYPE* const units = (__local UNIT_TYPE*)words;
   UNROLL_COPYING for (int i = warp * 32 + lane; i < ROWS * (PITCH / UNIT); i += 32 * LINES) {
     const int row = i / (PITCH / UNIT), column = i - row * (PITCH / UNIT);
     const int iy = top + row, ix = left + column * UNIT;
@@ -98,6 +115,7 @@ KERNEL(IN(ELEMENT, in), IN(uint2, weights), IN(int, start_sums), SHIFTS OUT(T, o
       if (column >= c * SHIFT) units[c * (ROWS * PITCH) + i - c * SHIFT] = unit;
     }
   }
+#endif
   barrier(CLK_LOCAL_MEM_FENCE);
 
   const int y = first_line + warp, group = 0;
@@ -108,7 +126,7 @@ KERNEL(IN(ELEMENT, in), IN(uint2, weights), IN(int, start_sums), SHIFTS OUT(T, o
     UNROLL for (int i = 0; i < 2 * TILE_P; ++i) {
       const int element = (from + lane / 4 + i * 8) * PIXEL;
       at[i] = element % PER_WORD / SHIFT * COPY_WORDS + warp * (LINE * PITCH_WORDS) +
-              (element + LEAD) / PER_WORD;
+              element / PER_WORD + LEAD / PER_WORD;
     }
     const int first_pixel = first_x + from + lane / 4;
     for (int block = 0; block < a.blocks; ++block) {
@@ -117,8 +135,7 @@ KERNEL(IN(ELEMENT, in), IN(uint2, weights), IN(int, start_sums), SHIFTS OUT(T, o
       UNROLL for (int j = 0; j < TILES; ++j) {
 #if BYTES
 // Tile j contributes two channels of one vector.
-#define FIRST_OF_TILE(j) \
-  (first_channel + j / (VECTOR / 2) * (4 * VECTOR) + j % (VECTOR / 2) * 2)
+#define FIRST_OF_TILE(j) (first_channel + j / (VECTOR / 2) * (4 * VECTOR) + j % (VECTOR / 2) * 2)
         __global const int* const start = AT(start_sums) + FIRST_OF_TILE(j);
         const int s0 = start[0], s1 = start[1];
 #else
@@ -162,7 +179,7 @@ KERNEL(IN(ELEMENT, in), IN(uint2, weights), IN(int, start_sums), SHIFTS OUT(T, o
 #endif
 #define IN_LINE 1
 #define ROWS_OF_ITEM (2 * TILE_P)
-#define SUM_OF(i, k, j) (float)sums[(i) / 2][(k) * (VECTOR / 2) + (j) / 2][(i) % 2 * 2 + (j) % 2]
+#define SUM_OF(i, k, j) sums[(i) / 2][(k) * (VECTOR / 2) + (j) / 2][(i) % 2 * 2 + (j) % 2]
 #include "kernels/common/mma_store.cl"
     }
   }

@@ -390,16 +390,38 @@ struct TileArgs {
 #include "kernels/common/tile_args.cl"
 };
 
+// Sums of bytes are numbers, and so is what a tail makes of them by finite constants and other bytes: limits
+// need not keep what is none.
+void limit_numbers(OpDesc& desc) {
+  if (desc.inputs[0].type != ElementType::u8) return;
+  for (PostOp& op : desc.tail) {
+    if (op.is_unary()) {
+      if (op.function == "clamp") op.function = "clamp_number";
+      if (op.function == "to_level") op.function = "number_to_level";
+      continue;
+    }
+    if (op.function != "multiply" && op.function != "add") return;
+    const Tensor& constant = desc.constants[op.operand];
+    if (constant.empty() && desc.inputs[op.operand].type != ElementType::u8) return;
+    const std::vector<float> values =
+        constant.empty() ? std::vector<float>() : constant.to_floats();
+    if (!std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); }))
+      return;
+  }
+}
+
 }  // namespace
 
 void add_stored_tail(const OpDesc& desc, int vector, const TailAxes& axes,
                      const DeviceTraits& traits, KernelSpec& spec, KernelPlan& plan) {
-  const bool rounds = traits.is_cpu && quantizes(desc.tail);
+  const bool rounds =
+      traits.vendor != Vendor::intel && quantizes(desc.tail) && desc.tail.back().alpha == 0;
   spec.defines.emplace_back("STORED", rounds ? "level" : storage_name(desc.outputs[0].type));
-  if (!rounds) return add_tail(desc, vector, axes, spec, plan);
-  OpDesc unrounded = desc;
-  unrounded.tail.back() = {"clamp", 0, desc.tail.back().beta};
-  add_tail(unrounded, vector, axes, spec, plan);
+  OpDesc stored = desc;
+  if (!traits.is_cpu) limit_numbers(stored);
+  if (rounds)
+    stored.tail.back() = {traits.is_cpu ? "clamp" : "clamp_number", 0, desc.tail.back().beta};
+  add_tail(stored, vector, axes, spec, plan);
 }
 
 KernelSpec tile_launch(const char* source, const OpDesc& desc, const TileProblem& problem,

@@ -179,7 +179,7 @@ std::vector<Point> points_of(const OpDesc& desc, const ConvShape& s, const Devic
     const int chunks = s.in_channels % (8 * chunk) == 0 ? 8 : 4;
     for (const auto& [warpgroups, stages] : {std::pair{1, 3}, {1, 4}, {2, 4}})
       add({columns, warpgroups, stages, chunks});
-    if (!takes_bytes(desc) && taps_can_share(s, 8 * chunk))
+    if (taps_can_share(s, 8 * chunk))
       for (const int warpgroups : {1, 2})
         for (const int buffers : {2, 1})
           if (buffers == 1 || s.in_channels > 8 * chunk) add({columns, warpgroups, 4, 8, buffers});
@@ -198,8 +198,7 @@ std::vector<Point> points_of(const OpDesc& desc, const ConvShape& s, const Devic
   }
   for (const auto& [columns, warpgroups] : {std::pair{128, 2}, {128, 3}, {128, 4}, {256, 2}})
     add({columns, warpgroups, 4, 8});
-  const bool taps_share =
-      !takes_bytes(desc) && taps_can_share(s, 8 * chunk);  // for bytes this was not measured
+  const bool taps_share = taps_can_share(s, 8 * chunk);
   // If there are few tiles, several slices share the steps of each. A slice takes whole parts of
   // the channels.
   if (s.in_channels % (8 * chunk) == 0 &&
@@ -373,11 +372,6 @@ KernelPlan wgmma_plan(const OpDesc& desc, const TileProblem& problem, const Devi
                    [](float value) { return static_cast<std::byte>(static_cast<int>(value)); });
     return integers;
   });
-  if (bytes)
-    plan.packed.push_back([weights = problem.weights, s, padded = blocks * point.columns, zero] {
-      return start_sums(weights(), s, padded, static_cast<int>(zero), DotProduct::none);
-    });
-
   KernelSpec spec;
   spec.source = point.buffers > 0 ? "convolution_wgmma_taps.cl" : "convolution_wgmma.cl";
   const auto define = [&](const char* name, int64_t value) {
@@ -386,6 +380,7 @@ KernelPlan wgmma_plan(const OpDesc& desc, const TileProblem& problem, const Devi
   const ElementType out = desc.outputs[0].type;
   const bool ptx = traits.wgmma;
   spec.defines.emplace_back("T", storage_name(out));
+  if (bytes) add_start_sums(desc, problem, blocks * point.columns, spec, plan);
   define("VECTOR", kVector);
   define("COLUMNS", point.columns);
   define("WARPGROUPS", point.warpgroups);
@@ -418,7 +413,7 @@ KernelPlan wgmma_plan(const OpDesc& desc, const TileProblem& problem, const Devi
   if (bytes) spec.arguments.push_back(Argument::packed(1, sizeof(int32_t)));
   spec.arguments.push_back(Argument::output(0, size_of(out)));
   spec.arguments.push_back(Argument::value(args));
-  add_tail(desc, kVector, walk.axes, spec, plan);
+  add_stored_tail(desc, kVector, walk.axes, traits, spec, plan);
   spec.local = {static_cast<size_t>(128 * point.warpgroups), static_cast<size_t>(point.slices), 1};
   spec.global = {
       static_cast<size_t>(ceil_div(args.pixels, point.pixels()) * blocks) * spec.local[0],

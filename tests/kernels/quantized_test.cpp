@@ -165,6 +165,21 @@ TEST(Quantized, ConvolutionsOfFloatsMakeBytes) {
     }
 }
 
+// The lowest level is stored as byte 0.
+TEST(Quantized, ConvolutionsCountFromTheLowestLevel) {
+  const DeviceTraits gpu = gpu_traits();
+  for (size_t i : {1, 3, 5}) {
+    std::vector<Tensor> inputs;
+    OpDesc desc = describe(kCases[i], ElementType::u8, inputs);
+    const Shape channels{1, desc.outputs[0].shape[1], 1, 1};
+    add_constant(desc, inputs, "multiply", random_tensor(channels, 0.001f, 0.003f, 3));
+    desc.tail.push_back({"to_byte", -128, 127});
+    desc.outputs[0].type = ElementType::u8;
+    check_op(desc, inputs, kOneByte);
+    check_op(desc, inputs, kOneByte, &gpu);
+  }
+}
+
 TEST(Quantized, ConvolutionsAddBytesAndRequantise) {
   for (size_t i : {0, 4, 5}) {
     std::vector<Tensor> inputs;

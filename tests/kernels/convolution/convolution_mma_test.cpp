@@ -1,5 +1,6 @@
 // Convolutions and products by matrix instructions. Devices without these emulate them, so that
 // every index of packing, reading and storing is checked without the hardware.
+#include "kernels/convolution/convolution_int8.h"
 #include "kernels/tail.h"
 #include "tests/devices.h"
 #include "tests/kernels/convolution_case.h"
@@ -80,6 +81,9 @@ TEST(MatrixInstructions, WarpgroupsAddUpBytes) {
       {"Convolution", {1, 48, 9, 10}, {53, 48, 3, 3}, "1,1", "1,1", "1,1", "128"},
       {"Convolution", {2, 16, 9, 8}, {136, 16, 3, 2}, "2,1", "2,1", "2,1", "254"},
       {"Convolution", {1, 128, 7, 9}, {264, 128, 3, 2}, "1,2", "1,0", "1,2", "7"},
+      // Taps share pixels.
+      {"Convolution", {2, 256, 6, 7}, {72, 256, 3, 3}, "1,1", "1,1", "1,1", "33"},
+      {"Convolution", {3, 128, 5, 6}, {56, 128, 5, 3}, "1,1", "2,1", "1,1", "254"},
   };
   DeviceTraits traits = matrix_traits();
   traits.compute_units = 0;
@@ -193,6 +197,46 @@ TEST(MatrixInstructions, BytesAddUpExactly) {
   }
 }
 
+// Sums of both signs around the largest of which floats' bits can be made, and beyond.
+TEST(MatrixInstructions, BytesOfSmallAndLargeSums) {
+  DeviceTraits traits = matrix_traits();
+  traits.compute_units = 0;
+  if (!traits.wgmma) traits.local_memory = 227 << 10;
+  for (const int64_t channels : {128, 144})
+    for (const float weight : {-128.f, 127.f})
+      for (const char* zero : {"0", "255"}) {
+        const ConvolutionCase c = {
+            "Convolution", {1, channels, 2, 2}, {64, channels, 1, 1}, "1,1", "0,0", "1,1", zero};
+        std::vector<Tensor> inputs;
+        OpDesc desc = describe(c, ElementType::u8, inputs);
+        for (const auto& [i, value] : {std::pair(0, zero[0] == '0' ? 255.f : 0.f), {1, weight}})
+          inputs[i] = Tensor::of<float>(
+              inputs[i].type(), inputs[i].shape(),
+              std::vector<float>(static_cast<size_t>(inputs[i].elements()), value));
+        desc.constants[1] = inputs[1];
+        EXPECT_EQ(has_small_sums(desc), channels == 128);
+        for (const char* family : {"conv_mma", "conv_wgmma"})
+          check_op(desc, inputs, kExact, &traits, family);
+      }
+}
+
+// Pixels of whole words, which are not read two at once.
+TEST(MatrixInstructions, BytesOfSingleWords) {
+  const ConvolutionCase cases[] = {
+      {"Convolution", {2, 116, 5, 7}, {58, 116, 1, 1}, "1,1", "0,0", "1,1", "0"},
+      {"Convolution", {1, 20, 9, 8}, {72, 20, 3, 2}, "2,1", "2,1", "1,2", "200"},
+      {"GroupConvolution", {1, 40, 6, 8}, {2, 16, 20, 3, 3}, "1,1", "1,1", "1,1", "100"},
+  };
+  const DeviceTraits traits = matrix_traits();
+  for (const ConvolutionCase& c : cases)
+    for (const bool shifted : {false, true}) {
+      std::vector<Tensor> inputs;
+      OpDesc desc = describe(c, ElementType::u8, inputs, shifted);
+      if (shifted) desc.inputs[0] = with_gaps(desc.inputs[0], 4, 12);
+      check_op(desc, inputs, kExact, &traits, "conv_mma");
+    }
+}
+
 TEST(MatrixInstructions, BytesMakeUpForShifts) {
   const DeviceTraits traits = matrix_traits();
   for (const ConvolutionCase& c : kCases) {
@@ -236,6 +280,21 @@ TEST(MatrixInstructions, ProductsOfMatrices) {
         make_desc("MatMul", 1, attributes({{"transpose_b", transposed}}), inputs, {false, true});
     desc.inputs[0].type = desc.outputs[0].type = ElementType::f16;
     check_op(desc, inputs, kHalf, &traits, "fc_mma");
+  }
+}
+
+// Long sums of few columns, in either order of the weights.
+TEST(MatrixInstructions, ProductsOfBytes) {
+  const DeviceTraits traits = matrix_traits();
+  for (const char* transposed : {"false", "true"}) {
+    const Shape weights = transposed[0] == 't' ? Shape{24, 400} : Shape{400, 24};
+    const std::vector<Tensor> inputs{random_ints(ElementType::u8, {2, 19, 400}, 200, 255, 1),
+                                     random_ints(ElementType::i8, weights, 100, 127, 2)};
+    const OpDesc desc =
+        make_desc("MatMul", 1, attributes({{"transpose_b", transposed}, {"zero_point", "3"}}),
+                  inputs, {false, true});
+    EXPECT_FALSE(has_small_sums(desc));
+    check_op(desc, inputs, kExact, &traits, "fc_mma");
   }
 }
 

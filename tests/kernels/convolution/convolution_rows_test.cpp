@@ -20,6 +20,13 @@ const ConvolutionCase kCases[] = {
     {"Convolution", {2, 3, 9, 68}, {12, 3, 3, 3}, "2,2", "1,1", "1,1", "200"},
     {"Convolution", {2, 3, 6, 16}, {12, 3, 3, 5}, "2,4", "0,2", "1,1", "6"},
     {"Convolution", {1, 3, 7, 10}, {8, 3, 5, 5}, "2,2", "2,2", "1,1", "5"},
+    {"Convolution", {1, 3, 6, 20}, {8, 3, 3, 3}, "1,1", "1,1", "1,1", "8"},
+};
+// Kernels of one pixel, of bytes.
+const ConvolutionCase kPointCases[] = {
+    {"Convolution", {2, 15, 5, 7}, {58, 15, 1, 1}, "1,1", "0,0", "1,1", "3"},
+    {"Convolution", {1, 6, 6, 9}, {20, 6, 1, 1}, "2,2", "0,0", "1,1", "128"},
+    {"Convolution", {1, 8, 9, 40}, {32, 8, 1, 1}, "1,1", "0,0", "1,1", "0"},
 };
 
 TEST(ConvolutionRows, HalvesAddUpInFloats) {
@@ -44,6 +51,12 @@ TEST(ConvolutionRows, BytesAddUpExactly) {
     desc.inputs[0].offset = c.data[3] % 4 ? 3 : 8;
     check_op(desc, inputs, kExact, &traits, "conv_rows");
   }
+  for (const ConvolutionCase& c : kPointCases)
+    for (const bool shifted : {false, true}) {
+      std::vector<Tensor> inputs;
+      const OpDesc desc = describe(c, ElementType::u8, inputs, shifted);
+      check_op(desc, inputs, kExact, &traits, "conv_rows");
+    }
 }
 
 TEST(ConvolutionRows, Tails) {

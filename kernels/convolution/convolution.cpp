@@ -206,6 +206,7 @@ std::vector<OpDef> convolution_ops() {
   OpDef grouped = convolution;
   grouped.type = "GroupConvolution";
   grouped.families = {&depthwise_family(),
+                      &depthwise_dot_family(),
                       &depthwise_int8_family(),
                       &kMma,
                       &kXmx8,

@@ -13,6 +13,8 @@ namespace clinfer {
 // Compute depthwise convolutions of floats and of bytes (convolution_depthwise.cl).
 const KernelFamily& depthwise_family();
 const KernelFamily& depthwise_int8_family();
+// Depthwise convolution of bytes by dot products (convolution_depthwise_dot.cl).
+const KernelFamily& depthwise_dot_family();
 
 // Computes, by matrix instructions, convolutions of pixels whose channels are no whole words
 // (convolution_rows.cl).

@@ -16,7 +16,10 @@ namespace {
 constexpr int kTrapped = FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW;
 
 // Not computed by the compiler.
-float quotient(volatile float a, volatile float b) { return a / b; }
+float quotient(float a, float b) {
+  const volatile float x = a, y = b;
+  return x / y;
+}
 
 // As an application's settings; afterwards those of the other tests are back.
 class DefaultFloatsTest : public testing::Test {

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <mutex>
 #include <set>
+#include <utility>
 
 #include "engine/compile/graph_launch.h"
 #include "engine/compile/persistent_steps.h"
@@ -133,7 +134,10 @@ std::shared_ptr<DeviceModel> ModelCompiler::compile(const Progress& progress,
   if (network_->cuda != nullptr) {
     load_graph_kernels(*network_, config_.max_num_threads);
     const auto begin = std::chrono::steady_clock::now();
+    // Results are compared as they lie there, without making floats of halves.
+    const bool half_outputs = std::exchange(network_->options.half_outputs, true);
     check_graphs(network_, [&](InferRequest& request) { wait_for(request, progress); });
+    network_->options.half_outputs = half_outputs;
     log(LogArea::plan, LogLevel::info, [&] {
       const std::chrono::duration<double, std::milli> taken =
           std::chrono::steady_clock::now() - begin;

@@ -84,12 +84,16 @@ Match match_head_pose(const ModelFacts& facts) {
   match.class_names = {"face"};
   match.picture = picture_of(Family::head_pose);
   const auto named = named_angles(facts);
+  // Beside outputs with such names there may be others, as the features that they were made of.
+  std::optional<std::array<size_t, 3>> three = named;
+  if (!three && facts.outputs.size() == 3) three = {0, 1, 2};
   const auto all = [&](auto takes) {
-    return std::all_of(facts.outputs.begin(), facts.outputs.end(), [&](const OutputFacts& output) {
-      return is_float_output(output) && takes(vector_size(output.shape));
-    });
+    return three && std::all_of(three->begin(), three->end(), [&](size_t i) {
+             const OutputFacts& output = facts.outputs[i];
+             return is_float_output(output) && takes(vector_size(output.shape));
+           });
   };
-  if (facts.outputs.size() == 3 && named && all([](size_t n) { return n == 1; })) {
+  if (named && all([](size_t n) { return n == 1; })) {
     match.fit = Fit::certain;
     match.reason = "a number each of yaw, pitch and roll";
     match.picture = picture_of(Family::head_angles);
@@ -103,13 +107,18 @@ Match match_head_pose(const ModelFacts& facts) {
     return match;
   }
   const bool called = is_called_head_pose(facts);
-  if (facts.outputs.size() == 3 && all([](size_t n) { return n >= 60 && n <= 120; })) {
+  if (all([](size_t n) { return n >= 60 && n <= 120; })) {
     match.fit = named || called ? Fit::certain : Fit::against;
     if (match.fit == Fit::against) match.doubt = "which nothing says";
     match.reason = "bins of yaw, pitch and roll, three degrees each";
-    std::array<size_t, 3> places = named.value_or(std::array<size_t, 3>{0, 1, 2});
-    match.decode = [facts, places](std::span<const Tensor> outputs, const DecodeSettings&,
-                                   Results& results) {
+    match.unsure = !named;
+    if (!named)
+      match.assumptions.push_back(
+          "no name says which outputs are yaw, pitch and roll; " + describe(facts) +
+          " are read in this order, as Hopenet gives them, and raw tensors are attached beside; "
+          "models that name their outputs (yaw, pitch, roll) say it");
+    match.decode = [facts, places = *three](std::span<const Tensor> outputs, const DecodeSettings&,
+                                            Results& results) {
       std::array<double, 3> degrees{};
       for (size_t k = 0; k < 3; ++k) {
         const size_t bins = vector_size(facts.outputs[places[k]].shape);

@@ -116,6 +116,22 @@ TEST(Choice, LprnetReadsThePlatesThatItWasPublishedFor) {
   EXPECT_NE(other.choose().name, "text-recognition");
 }
 
+TEST(Choice, AnglesOfAHeadAreReadByTheirNamesOrWithAWord) {
+  for (const int64_t size : {int64_t{1}, int64_t{66}}) {
+    Case c(224);
+    c.add("features", {1, 512});
+    for (const char* name : {"roll", "yaw", "pitch"}) c.add(name, {1, size});
+    EXPECT_EQ(c.choose().name, "head-pose") << size;
+  }
+  Case unnamed(224);
+  unnamed.facts.name = "hopenet";
+  for (const char* name : {"100", "107", "114"}) unnamed.add(name, {1, 66});
+  const HeadChoice head = unnamed.choose();
+  EXPECT_EQ(head.name, "head-pose");
+  EXPECT_TRUE(head.attach_tensors);
+  EXPECT_FALSE(head.warnings.empty());
+}
+
 TEST(Choice, FeaturesOfRegionsAreNoScores) {
   Case c(64);
   c.add("rois", {50, 4});

@@ -102,11 +102,11 @@ def shuffled(outputs):
 
 
 def numbers(outputs):
-    """Attributes are called as the outputs are."""
+    """Attributes are called as the outputs are, but for angles of a head, which are called by what they are."""
     names = {name: str(100 + 7 * i) for i, (name, _) in enumerate(outputs.list)}
     outputs.list = [(names[name], node) for name, node in outputs.list]
     if "attributes" in outputs.truth:
-        outputs.truth["attributes"] = {names.get(name, name): answer for name, answer in outputs.truth["attributes"].items()}
+        outputs.truth["attributes"] = {name if name in ("yaw", "pitch", "roll") else names.get(name, name): answer for name, answer in outputs.truth["attributes"].items()}
     return True
 
 

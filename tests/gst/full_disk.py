@@ -72,7 +72,9 @@ def pipeline(model, frames, rest):
 
 
 def lines_of(path):
-    """The lines of JSON; an Error for what is none."""
+    """The lines of JSON, and whether the last one is whole."""
+    if not os.path.exists(path):
+        return [], False
     with open(path, encoding="utf-8") as file:
         text = file.read()
     return [json.loads(line) for line in text.rstrip("\0").splitlines()], text.endswith("\n")
@@ -81,11 +83,11 @@ def lines_of(path):
 def caches(options, folder, disk):
     """Some programs are stored, the rest finds no room."""
     out = f"{folder}/lines"
-    status, said = run(pipeline(options.model, 300, ["!", "clpublish", f"file-path={out}", "!", "fakesink"]), disk,
+    status, said = run(pipeline(options.model, 150, ["!", "clpublish", f"file-path={out}", "!", "fakesink"]), disk,
                        lambda: disk.files() > options.files, environment(disk))
     lines, whole = lines_of(out)
     found = sum(bool(line.get("objects")) for line in lines)
-    if status != 0 or len(lines) != 300 or not whole or found < 200:
+    if status != 0 or len(lines) != 150 or not whole or found < 100:
         return f"status {status}, {len(lines)} lines, {found} with the ball: {said[-1500:]}"
     # Half a file of the cache is no trap for the next process.
     os.remove(f"{disk.folder}/filler")
@@ -108,7 +110,7 @@ def journal(options, folder, disk):
     """The broker is away; the queue holds more than the disk takes."""
     queue = f"{disk.folder}/queue"
     os.mkdir(queue, 0o700)
-    status, said = run(pipeline(options.model, 300, ["!", "clpublish", "method=mqtt", "address=127.0.0.1:9", "topic=t", f"queue-dir={queue}",
+    status, said = run(pipeline(options.model, 100, ["!", "clpublish", "method=mqtt", "address=127.0.0.1:9", "topic=t", f"queue-dir={queue}",
                                                      "queue-size=5000", "!", "fakesink"]),
                        disk, lambda: any(entry.stat().st_size > 2000 for entry in os.scandir(queue)), environment())
     if status != 0 or said.count("kept in memory only") != 1:

@@ -5,8 +5,8 @@
               [--batches 1,8,32] [--layers yolov8s,resnet50] [--seconds 2] [--device D] [--peer PROGRAM] [--peer-seconds 1] [--peer-limit 600]
               [--limit SECONDS] [--config KEY=VALUE...] [--tflops T --gbytes G]
 
-Writes the networks itself (networks.py). One table, milliseconds a batch: the latency of one request with its uploads and downloads;
-batches in a row, of two requests, whose copies pass beside the kernels, against the peer's time of the device alone (no copies); the
+Writes the networks itself (networks.py). One table, milliseconds a batch: the latency of one request whose results are
+read back (its input was set once and stays on the device; the peer's is uploaded each time); batches in a row, of two requests, against the peer's time of the device alone (no copies); the
 sum of the kernels' times by counters, each of which holds some microseconds of its launch; and the roofline: for each layer that has a kernel the larger of operations / peak and bytes / bandwidth,
 where a layer reads its data and weights and writes its result once, in f16, and what is fused into it is free but for further tensors.
 --layers prints each layer's time and its share of that. --peer names a program that takes `MODEL --precision fp16 --batch B... --mode

@@ -8,7 +8,7 @@
     transformers.py --device GPU --batches 1,8,32 --peer PEER
 
 Writes the networks itself, with random weights and as exporters write them: softmax(q k^T / sqrt(size)) v of two products, LayerNorm
-as MVN, a factor and a summand. Each round measures every side once, in turn, one request at a time, copies included; what counts are
+as MVN, a factor and a summand. Each round measures every side once, in turn, one request at a time, results read back (the peer uploads its input, too); what counts are
 the medians of the rounds' ratios. --before is a program of another version. --openvino names a Python that has openvino and numpy; it
 runs f32 with the latency hint. --peer names a program that takes `--batch B... NAMES` and prints a line of JSON a batch with model,
 batch and ms_median; it runs once after the rounds, and its ratio is of medians. --write leaves the networks in a folder and measures

@@ -75,7 +75,7 @@ struct RowHead {
 
   // Returns whether rows of six have corners and class numbers, which no row may contradict.
   bool are_corner_rows(const Floats& values) const {
-    if (table.columns != 6 || table.turned) return false;
+    if (table.columns != 6) return false;
     size_t rows = 0;
     bool corners = true;
     std::vector<float> buffer;
@@ -238,9 +238,9 @@ Fit fit_by_classes(const ModelFacts& facts, size_t classes) {
 }
 
 // Settles rows of six: with labels of three or more classes they have corners, else values decide.
-// Returns false for rows of another size, or with swapped axes.
+// Returns false for rows of another size.
 bool settle_sixes(const ModelFacts& facts, RowHead& head) {
-  if (head.table.columns != 6 || head.table.turned) return false;
+  if (head.table.columns != 6) return false;
   if (facts.own_labels && facts.labels.size() > 2) head.sixes = Decided(Decided::second);
   return true;
 }
@@ -279,7 +279,8 @@ Match match_yolox(const ModelFacts& facts) {
   match.classes = layout.classes;
   if (sixes) match.classes = 0;  // the values decide
   // DeepStream-Yolo's exporters call their input "input"; YOLOX's is "images".
-  const bool deepstream = sixes && !named && facts.input_names == std::vector<std::string>{"input"};
+  const bool deepstream =
+      sixes && !table->turned && !named && facts.input_names == std::vector<std::string>{"input"};
   if (deepstream || (sixes && head.sixes.get() == Decided::second)) {
     match.fit = Fit::certain;
     head.family = Family::deepstream_yolo;

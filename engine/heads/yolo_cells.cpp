@@ -3,6 +3,7 @@
 // adds: key points, an angle, or coefficients of mask prototypes, which are in a second output.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <limits>
 #include <type_traits>
 
@@ -282,6 +283,25 @@ std::string objectness_seen(const Floats& values, const CellOutput& cells, size_
   return {};
 }
 
+// Returns a message if columns of six hold corners, a score and the number of a class in every cell, as
+// DeepStream-Yolo's exporters write them: class scores are no whole numbers, and sizes lie below centres
+// somewhere.
+std::string corners_seen(const Floats& values, const CellOutput& cells) {
+  if (cells.columns != 6) return {};
+  size_t seen = 0;
+  for (size_t i = 0; i < cells.cells; ++i) {
+    const auto at = [&](size_t k) {
+      return values[cells.class_major ? k * cells.cells + i : i * cells.columns + k];
+    };
+    if (at(0) == 0 && at(1) == 0 && at(2) == 0 && at(3) == 0) continue;
+    ++seen;
+    if (!(at(2) >= at(0) && at(3) >= at(1) && at(5) >= 0 && at(5) == std::floor(at(5)))) return {};
+  }
+  return seen == 0 ? ""
+                   : "six columns hold corners, a score and the number of a class "
+                     "(post-process=yolox reads them)";
+}
+
 struct CellHead {
   ModelFacts facts;
   CellOutput cells;
@@ -311,6 +331,9 @@ struct CellHead {
           std::to_string(cells.columns - 4) + " classes (post-process=yolov8)";
       return;
     }
+    if (layout.task == Task::detect &&
+        !(results.contradiction = corners_seen(values, cells)).empty())
+      return;
     // COCO's 80 classes, and stated ones, are no guess.
     if (layout.task == Task::detect && layout.fit < Fit::certain && layout.classes > 1 &&
         layout.classes != 80) {

@@ -366,6 +366,34 @@ TEST(Choice, AnObjectnessIsNoClass) {
   EXPECT_NE(constant.decode().contradiction.find("in most cells"), std::string::npos);
 }
 
+// Corners, score and number of a class, as DeepStream-Yolo's exporters write them, with swapped axes.
+TEST(Choice, CornersWithTheNumberOfAClassAreNoTwoClasses) {
+  std::vector<float> table(6 * kCells, 0);
+  const auto cell = [&](size_t i, std::initializer_list<float> values) {
+    size_t k = 0;
+    for (const float value : values) table[k++ * kCells + i] = value;
+  };
+  for (size_t i = 0; i < kCells; ++i) cell(i, {4, 5, 30, 40, 0.01f, 0});
+  cell(7, {20, 30, 60, 90, 0.9f, 0});
+  Case c(96);
+  c.add("output", {1, 6, 189}, table);
+  EXPECT_EQ(c.choose().name, "yolov8");
+  EXPECT_NE(c.decode().contradiction.find("post-process=yolox reads them"), std::string::npos);
+  Results read;
+  run_head(choose_head(c.facts, "yolox"), c.facts, c.tensors, {}, false, read);
+  EXPECT_EQ(read.contradiction, "");
+  ASSERT_EQ(read.detections.size(), 1u);
+  EXPECT_FLOAT_EQ(read.detections[0].x_min, 20);
+  EXPECT_FLOAT_EQ(read.detections[0].y_max, 90);
+  EXPECT_EQ(read.detections[0].label_id, 0);
+  // Two classes, of which one is in no cell, are two classes where a size is below a centre.
+  cell(7, {60, 50, 30, 20, 0.9f, 0});
+  Case two(96);
+  two.add("output", {1, 6, 189}, table);
+  EXPECT_EQ(two.decode().contradiction, "");
+  EXPECT_EQ(two.decode().detections.size(), 1u);
+}
+
 TEST(Choice, ASwappedTableIsNoPoseOfManyPoints) {
   Case c(96);
   c.facts.model_info = {{"model_type", "YOLO"}};

@@ -182,7 +182,7 @@ struct KernelSpec {
   // Bytes of local memory that the kernel declares (SHARED).
   size_t shared = 0;
   // The inline PTX contains instructions that the driver rejects in OpenCL C, as comments `//@...`.
-  // The engine turns them into instructions in the compiled PTX (engine/ocl/marked_ptx.h).
+  // The engine turns them into instructions in the compiled PTX (engine/ocl/compiler/marked_ptx.h).
   bool marked_ptx = false;
   std::vector<Argument> arguments;
   // A user's program, which replaces source, defines and prologue; `source` then names the kernel

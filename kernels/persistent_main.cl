@@ -54,10 +54,10 @@ __attribute__((reqd_work_group_size(PK_ITEMS, 1, 1))) __kernel void PK_NAME(
 // Order in memory: a group adds what it computed with release, after its stores, and goes on when it
 // reads the full number with acquire. All additions to a counter are read-modify-writes, so that the
 // value read last synchronizes with each of them, and every store of the launches before is visible.
-#define PK_SLEEPERS 3  // counter of the groups that sleep
-#define PK_CHUNKS 8  // chunks of a group's part; one core may be late by one of them
+#define PK_SLEEPERS 3           // counter of the groups that sleep
+#define PK_CHUNKS 8             // chunks of a group's part; one core may be late by one of them
 #define PK_MEET_PAUSES 4000000  // 80 to 200 ms
-#define PK_PAUSES 1000  // about 50 us of spinning before a group sleeps
+#define PK_PAUSES 1000          // about 50 us of spinning before a group sleeps
 
 uint pk_add(volatile __global uint* counter, uint number) {
   return __atomic_fetch_add(counter, number, __ATOMIC_ACQ_REL);
@@ -79,7 +79,8 @@ void pk_futex(volatile __global uint* counter, int wake, uint value) {
   long result = 202;
   __asm__ volatile("mov %[limit], %%r10\n\tsyscall"
                    : "+a"(result)
-                   : "D"(counter), "S"((long)(wake ? 129 : 128)), "d"((long)value), [limit] "r"(limit)
+                   : "D"(counter), "S"((long)(wake ? 129 : 128)),
+                     "d"((long)value), [limit] "r"(limit)
                    : "rcx", "r11", "r10", "memory");
 #endif
 }

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engine/ocl/source_id.h"
+#include "engine/ocl/compiler/source_id.h"
 #include "kernels/base/hash.h"
 #include "kernels/base/log.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/graph/graph_bytes.h"
-#include "engine/ocl/program_cache.h"
+#include "engine/ocl/compiler/program_cache.h"
 #include "engine/passes/passes.h"
 
 namespace clinfer {

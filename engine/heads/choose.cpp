@@ -4,9 +4,9 @@
 #include <optional>
 #include <set>
 
-#include "engine/heads/common.h"
-#include "engine/heads/heads.h"
-#include "engine/heads/maps.h"
+#include "engine/heads/base/common.h"
+#include "engine/heads/base/heads.h"
+#include "engine/heads/pictures/maps.h"
 #include "engine/heads/readings.h"
 
 namespace clinfer {

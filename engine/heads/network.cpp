@@ -6,11 +6,11 @@
 #include <cmath>
 #include <filesystem>
 
-#include "engine/heads/beside.h"
-#include "engine/heads/common.h"
-#include "engine/heads/conventions.h"
-#include "engine/heads/heads.h"
-#include "engine/heads/labels.h"
+#include "engine/heads/base/common.h"
+#include "engine/heads/base/conventions.h"
+#include "engine/heads/base/heads.h"
+#include "engine/heads/files/beside.h"
+#include "engine/heads/files/labels.h"
 #include "engine/heads/picture.h"
 #include "kernels/base/log.h"
 #include "kernels/base/text.h"

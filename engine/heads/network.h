@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "engine/heads/beside.h"
-#include "engine/heads/decoder.h"
-#include "engine/heads/gallery.h"
+#include "engine/heads/base/decoder.h"
+#include "engine/heads/classes/gallery.h"
+#include "engine/heads/files/beside.h"
 
 namespace clinfer {
 

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "engine/heads/common.h"
+#include "engine/heads/base/common.h"
 #include "kernels/frames/clip.h"
 
 namespace clinfer {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "engine/heads/common.h"
-#include "engine/heads/masks.h"
+#include "engine/heads/base/common.h"
+#include "engine/heads/pictures/masks.h"
 
 namespace clinfer {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/heads/decoder.h"
+#include "engine/heads/base/decoder.h"
 
 namespace clinfer {
 

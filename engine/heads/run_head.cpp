@@ -1,7 +1,7 @@
 // Runs a chosen head, and notes whether it can still be trusted.
 #include <cmath>
 
-#include "engine/heads/heads.h"
+#include "engine/heads/base/heads.h"
 
 namespace clinfer {
 

@@ -6,7 +6,7 @@
 #include "engine/host/matrix.h"
 #include "engine/host/operation.h"
 #include "engine/host/rows.h"
-#include "kernels/convolution/convolution_tile.h"
+#include "kernels/convolution/tiles/convolution_tile.h"
 
 namespace clinfer::host {
 

@@ -5,7 +5,7 @@
 #include "engine/host/matrix.h"
 #include "engine/host/operation.h"
 #include "engine/host/rows.h"
-#include "kernels/convolution/convolution_families.h"
+#include "kernels/convolution/tiles/convolution_families.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer::host {

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/convolution/convolution_tile.h"
+#include "kernels/convolution/tiles/convolution_tile.h"
 
 namespace clinfer::host {
 

@@ -24,28 +24,28 @@ extern "C" {
 // Grows with each function or constant that is added.
 #define CLINFER_API_VERSION 1
 
-CLINFER_API const char *clinfer_version(void);  // version of the library: "0.2.0"
+CLINFER_API const char* clinfer_version(void);   // version of the library: "0.2.0"
 CLINFER_API unsigned clinfer_api_version(void);  // CLINFER_API_VERSION of the library
 
 // ---- errors ---------------------------------------------------------------------------------
 
 typedef enum clinfer_status {
   CLINFER_OK = 0,
-  CLINFER_BAD_MODEL = 1,  // the model's bytes are malformed or contradict themselves
-  CLINFER_NOT_FOUND = 2,  // a named file does not exist or cannot be read
+  CLINFER_BAD_MODEL = 1,     // the model's bytes are malformed or contradict themselves
+  CLINFER_NOT_FOUND = 2,     // a named file does not exist or cannot be read
   CLINFER_UNSUPPORTED = 3,   // well-formed, but this software cannot run it
   CLINFER_BAD_ARGUMENT = 4,  // the caller asked for something impossible
   CLINFER_NO_DEVICE = 5,     // no OpenCL device fits
   CLINFER_OUT_OF_MEMORY = 6,
-  CLINFER_DEVICE_FAILED = 7, // the device or its driver reported a failure
-  CLINFER_IO = 8,            // reading or writing a file failed half-way
+  CLINFER_DEVICE_FAILED = 7,  // the device or its driver reported a failure
+  CLINFER_IO = 8,             // reading or writing a file failed half-way
   CLINFER_CANCELLED = 9,
-  CLINFER_NO_ANSWER = 10     // the device takes too long (key DEVICE_TIMEOUT) and may still be at work
+  CLINFER_NO_ANSWER = 10  // the device takes too long (key DEVICE_TIMEOUT) and may still be at work
 } clinfer_status;
 
 // Describes the last call of this thread that failed; "" if none has. Valid until this thread's
 // next call that fails.
-CLINFER_API const char *clinfer_last_error(void);
+CLINFER_API const char* clinfer_last_error(void);
 
 // ---- tensors --------------------------------------------------------------------------------
 
@@ -61,18 +61,19 @@ typedef enum clinfer_type {
   CLINFER_U32 = 8,
   CLINFER_I64 = 9,
   CLINFER_U64 = 10,
-  CLINFER_BOOLEAN = 11 // a byte
+  CLINFER_BOOLEAN = 11  // a byte
 } clinfer_type;
 
-CLINFER_API size_t clinfer_type_size(clinfer_type type);      // bytes of an element; 0 where there is no such type
+CLINFER_API size_t
+clinfer_type_size(clinfer_type type);  // bytes of an element; 0 where there is no such type
 // Returns the type's name, as "f32"; NULL if there is no such type.
-CLINFER_API const char *clinfer_type_name(clinfer_type type);
+CLINFER_API const char* clinfer_type_name(clinfer_type type);
 
 // Elements in host memory, dense, the last dimension innermost. A scalar has rank 0.
 typedef struct clinfer_tensor {
-  const void *data;
+  const void* data;
   size_t bytes;
-  const int64_t *shape;
+  const int64_t* shape;
   size_t rank;
   clinfer_type type;
 } clinfer_tensor;
@@ -82,7 +83,7 @@ typedef struct clinfer_tensor {
 typedef struct clinfer_devices clinfer_devices;
 
 typedef enum clinfer_device_text {
-  CLINFER_DEVICE_ID = 0, // "GPU.0", "CPU.0": what clinfer_compile() takes
+  CLINFER_DEVICE_ID = 0,  // "GPU.0", "CPU.0": what clinfer_compile() takes
   CLINFER_DEVICE_NAME = 1,
   CLINFER_DEVICE_VENDOR = 2,
   CLINFER_DEVICE_PLATFORM = 3,
@@ -90,12 +91,13 @@ typedef enum clinfer_device_text {
   CLINFER_DEVICE_VERSION = 5
 } clinfer_device_text;
 
-CLINFER_API clinfer_status clinfer_devices_list(clinfer_devices **devices);
-CLINFER_API void clinfer_devices_destroy(clinfer_devices *devices);
-CLINFER_API size_t clinfer_devices_count(const clinfer_devices *devices);
+CLINFER_API clinfer_status clinfer_devices_list(clinfer_devices** devices);
+CLINFER_API void clinfer_devices_destroy(clinfer_devices* devices);
+CLINFER_API size_t clinfer_devices_count(const clinfer_devices* devices);
 // Returns NULL if there is no such device or text.
-CLINFER_API const char *clinfer_devices_text(const clinfer_devices *devices, size_t index, clinfer_device_text text);
-CLINFER_API uint64_t clinfer_devices_memory(const clinfer_devices *devices, size_t index); // bytes
+CLINFER_API const char* clinfer_devices_text(const clinfer_devices* devices, size_t index,
+                                             clinfer_device_text text);
+CLINFER_API uint64_t clinfer_devices_memory(const clinfer_devices* devices, size_t index);  // bytes
 
 // ---- models ---------------------------------------------------------------------------------
 
@@ -104,26 +106,29 @@ typedef struct clinfer_model clinfer_model;
 // Reads an OpenVINO IR (.xml, and the .bin beside it) or an ONNX model. `shapes` sets shapes of
 // inputs that the file leaves open, or replaces those that it states: "640x480", or
 // "INPUT=1,3,480,640" by number or name; several are separated by ';'. NULL: the file's own shapes.
-CLINFER_API clinfer_status clinfer_model_read(const char *path, const char *shapes, clinfer_model **model);
+CLINFER_API clinfer_status clinfer_model_read(const char* path, const char* shapes,
+                                              clinfer_model** model);
 // Reads a model from memory, which is copied: the text of an IR and its weights, or an ONNX model
 // and no weights (NULL, 0). `name` stands for the path in messages. Nothing of the model is written
 // to the cache folder unless the key CACHE_MODE is OPTIMIZE_SPEED.
-CLINFER_API clinfer_status clinfer_model_read_bytes(const void *bytes, size_t size, const void *weights,
-                                                    size_t weights_size, const char *name, const char *shapes,
-                                                    clinfer_model **model);
-CLINFER_API void clinfer_model_destroy(clinfer_model *model);
+CLINFER_API clinfer_status clinfer_model_read_bytes(const void* bytes, size_t size,
+                                                    const void* weights, size_t weights_size,
+                                                    const char* name, const char* shapes,
+                                                    clinfer_model** model);
+CLINFER_API void clinfer_model_destroy(clinfer_model* model);
 // Returns a value below <rt_info>, or an ONNX model's metadata, by its key ("model_info/labels");
 // NULL if there is none.
-CLINFER_API const char *clinfer_model_info(const clinfer_model *model, const char *key);
+CLINFER_API const char* clinfer_model_info(const clinfer_model* model, const char* key);
 
 // ---- configuration --------------------------------------------------------------------------
 
 typedef struct clinfer_config clinfer_config;
 
-CLINFER_API clinfer_status clinfer_config_create(clinfer_config **config);
-CLINFER_API void clinfer_config_destroy(clinfer_config *config);
+CLINFER_API clinfer_status clinfer_config_create(clinfer_config** config);
+CLINFER_API void clinfer_config_destroy(clinfer_config* config);
 // Sets a key of docs/keys.md to a value: "PERFORMANCE_HINT", "THROUGHPUT".
-CLINFER_API clinfer_status clinfer_config_set(clinfer_config *config, const char *key, const char *value);
+CLINFER_API clinfer_status clinfer_config_set(clinfer_config* config, const char* key,
+                                              const char* value);
 
 // ---- compiled models ------------------------------------------------------------------------
 
@@ -135,40 +140,45 @@ struct _cl_mem;
 
 // Compiles for a device: "GPU", "GPU.1", "CPU", "MULTI:GPU.0,GPU.1", "AUTO", "HETERO:GPU,CPU"; NULL
 // means "GPU". `config` may be NULL; it and the model may be destroyed afterwards.
-CLINFER_API clinfer_status clinfer_compile(const clinfer_model *model, const char *device, const clinfer_config *config,
-                                           clinfer_compiled **compiled);
+CLINFER_API clinfer_status clinfer_compile(const clinfer_model* model, const char* device,
+                                           const clinfer_config* config,
+                                           clinfer_compiled** compiled);
 // Compiles in a context of the application, on one of its devices (NULL: the only one), with an
 // in-order queue of the application (NULL: the library makes its own). Arguments are a cl_context,
 // a cl_device_id and a cl_command_queue.
-CLINFER_API clinfer_status clinfer_compile_shared(const clinfer_model *model, struct _cl_context *context,
-                                                  struct _cl_device_id *device, struct _cl_command_queue *queue,
-                                                  const clinfer_config *config, clinfer_compiled **compiled);
+CLINFER_API clinfer_status clinfer_compile_shared(
+    const clinfer_model* model, struct _cl_context* context, struct _cl_device_id* device,
+    struct _cl_command_queue* queue, const clinfer_config* config, clinfer_compiled** compiled);
 // Destroys the handle; requests of the model keep what they need.
-CLINFER_API void clinfer_compiled_destroy(clinfer_compiled *compiled);
-CLINFER_API const char *clinfer_compiled_device(const clinfer_compiled *compiled); // "CPU.0"
-CLINFER_API unsigned clinfer_compiled_optimal_requests(const clinfer_compiled *compiled);
+CLINFER_API void clinfer_compiled_destroy(clinfer_compiled* compiled);
+CLINFER_API const char* clinfer_compiled_device(const clinfer_compiled* compiled);  // "CPU.0"
+CLINFER_API unsigned clinfer_compiled_optimal_requests(const clinfer_compiled* compiled);
 // Returns settings without effect, one line for each index; NULL after the last one.
-CLINFER_API const char *clinfer_compiled_warning(const clinfer_compiled *compiled, size_t index);
+CLINFER_API const char* clinfer_compiled_warning(const clinfer_compiled* compiled, size_t index);
 // Returns the cl_context that the model uses, which lives as long as the model. Models for one
 // device share a context.
-CLINFER_API clinfer_status clinfer_compiled_context(const clinfer_compiled *compiled, struct _cl_context **context);
+CLINFER_API clinfer_status clinfer_compiled_context(const clinfer_compiled* compiled,
+                                                    struct _cl_context** context);
 
 typedef enum clinfer_direction { CLINFER_INPUT = 0, CLINFER_OUTPUT = 1 } clinfer_direction;
 
 typedef struct clinfer_port {
-  const char *name;
-  const int64_t *shape;
+  const char* name;
+  const int64_t* shape;
   size_t rank;
   clinfer_type type;
 } clinfer_port;
 
-CLINFER_API size_t clinfer_compiled_count(const clinfer_compiled *compiled, clinfer_direction direction);
+CLINFER_API size_t clinfer_compiled_count(const clinfer_compiled* compiled,
+                                          clinfer_direction direction);
 // Describes a port. The texts are valid as long as the compiled model.
-CLINFER_API clinfer_status clinfer_compiled_port(const clinfer_compiled *compiled, clinfer_direction direction,
-                                                 size_t index, clinfer_port *port);
+CLINFER_API clinfer_status clinfer_compiled_port(const clinfer_compiled* compiled,
+                                                 clinfer_direction direction, size_t index,
+                                                 clinfer_port* port);
 // Finds a port by its name, or by a further name that the file gives to its tensor.
-CLINFER_API clinfer_status clinfer_compiled_find(const clinfer_compiled *compiled, clinfer_direction direction,
-                                                 const char *name, size_t *index);
+CLINFER_API clinfer_status clinfer_compiled_find(const clinfer_compiled* compiled,
+                                                 clinfer_direction direction, const char* name,
+                                                 size_t* index);
 
 // ---- requests -------------------------------------------------------------------------------
 
@@ -177,25 +187,26 @@ CLINFER_API clinfer_status clinfer_compiled_find(const clinfer_compiled *compile
 // (clinfer_compiled_optimal_requests()).
 typedef struct clinfer_request clinfer_request;
 
-CLINFER_API clinfer_status clinfer_request_create(const clinfer_compiled *compiled, clinfer_request **request);
+CLINFER_API clinfer_status clinfer_request_create(const clinfer_compiled* compiled,
+                                                  clinfer_request** request);
 // Waits for the inference in flight, but only briefly if a device does not answer. Must not be
 // called inside of the callback.
-CLINFER_API void clinfer_request_destroy(clinfer_request *request);
+CLINFER_API void clinfer_request_destroy(clinfer_request* request);
 
 // Copies a tensor of the port's shape; its type is converted if it differs.
-CLINFER_API clinfer_status clinfer_request_set_input(clinfer_request *request, size_t index,
-                                                     const clinfer_tensor *tensor);
+CLINFER_API clinfer_status clinfer_request_set_input(clinfer_request* request, size_t index,
+                                                     const clinfer_tensor* tensor);
 // Returns memory for that input, of the port's type and shape, initially zero. Write it while no
 // inference is in flight. Each start reads it, until the input is set in another way. Lives as long
 // as the request.
-CLINFER_API clinfer_status clinfer_request_input_memory(clinfer_request *request, size_t index, void **data,
-                                                        size_t *bytes);
+CLINFER_API clinfer_status clinfer_request_input_memory(clinfer_request* request, size_t index,
+                                                        void** data, size_t* bytes);
 // Sets a cl_mem of the model's context as an input: dense, of the port's type and shape, from byte
 // `offset` on. Each start copies its content, until the input is set in another way.
-CLINFER_API clinfer_status clinfer_request_set_input_buffer(clinfer_request *request, size_t index,
-                                                            struct _cl_mem *buffer, size_t offset);
+CLINFER_API clinfer_status clinfer_request_set_input_buffer(clinfer_request* request, size_t index,
+                                                            struct _cl_mem* buffer, size_t offset);
 
-typedef enum clinfer_format { // of a picture, 8 bits a sample
+typedef enum clinfer_format {  // of a picture, 8 bits a sample
   CLINFER_NV12 = 0,
   CLINFER_I420 = 2,
   CLINFER_RGB = 6,
@@ -205,53 +216,64 @@ typedef enum clinfer_format { // of a picture, 8 bits a sample
   CLINFER_GREY8 = 12
 } clinfer_format;
 
-typedef enum clinfer_resize { CLINFER_STRETCH = 0, CLINFER_LETTERBOX = 1, CLINFER_CROP = 2 } clinfer_resize;
-typedef enum clinfer_color { CLINFER_COLOR_BGR = 0, CLINFER_COLOR_RGB = 1, CLINFER_COLOR_GREY = 2 } clinfer_color;
+typedef enum clinfer_resize {
+  CLINFER_STRETCH = 0,
+  CLINFER_LETTERBOX = 1,
+  CLINFER_CROP = 2
+} clinfer_resize;
+typedef enum clinfer_color {
+  CLINFER_COLOR_BGR = 0,
+  CLINFER_COLOR_RGB = 1,
+  CLINFER_COLOR_GREY = 2
+} clinfer_color;
 
 // A picture of any size in host memory, and how the network wants it. Members that are not needed
 // are zero.
 typedef struct clinfer_picture {
   clinfer_format format;
   int width, height;
-  const uint8_t *planes[3];
-  int strides[3]; // bytes from row to row
+  const uint8_t* planes[3];
+  int strides[3];  // bytes from row to row
   clinfer_resize resize;
   clinfer_color color;
 } clinfer_picture;
 
 // Makes image `image` of a batch from a picture, on the device: size, colours, layout and type. The
 // picture's memory must stay valid until wait has returned.
-CLINFER_API clinfer_status clinfer_request_set_picture(clinfer_request *request, size_t index, size_t image,
-                                                       const clinfer_picture *picture);
+CLINFER_API clinfer_status clinfer_request_set_picture(clinfer_request* request, size_t index,
+                                                       size_t image,
+                                                       const clinfer_picture* picture);
 
 // Sends an output to a cl_mem of the model's context, from byte `offset` on, until this is changed;
 // NULL: to host memory again.
-CLINFER_API clinfer_status clinfer_request_set_output_buffer(clinfer_request *request, size_t index,
-                                                             struct _cl_mem *buffer, size_t offset);
+CLINFER_API clinfer_status clinfer_request_set_output_buffer(clinfer_request* request, size_t index,
+                                                             struct _cl_mem* buffer, size_t offset);
 // Sends an output to a cl_mem that the request makes and owns.
-CLINFER_API clinfer_status clinfer_request_output_buffer(clinfer_request *request, size_t index,
-                                                         struct _cl_mem **buffer);
+CLINFER_API clinfer_status clinfer_request_output_buffer(clinfer_request* request, size_t index,
+                                                         struct _cl_mem** buffer);
 
 // Called after each inference, with its outcome, by a thread of the request. It may read outputs,
 // set inputs and start the next inference; it must not wait for the request or destroy it. The text
 // of an error is that of clinfer_last_error() there.
-typedef void (*clinfer_callback)(void *user, clinfer_request *request, clinfer_status status);
+typedef void (*clinfer_callback)(void* user, clinfer_request* request, clinfer_status status);
 // Sets the callback; NULL: none. To be called while no inference is in flight.
-CLINFER_API clinfer_status clinfer_request_set_callback(clinfer_request *request, clinfer_callback callback,
-                                                        void *user);
+CLINFER_API clinfer_status clinfer_request_set_callback(clinfer_request* request,
+                                                        clinfer_callback callback, void* user);
 
-CLINFER_API clinfer_status clinfer_request_start(clinfer_request *request); // returns at once
+CLINFER_API clinfer_status clinfer_request_start(clinfer_request* request);  // returns at once
 // Sleeps until the inference and its callback are over, or for `milliseconds` (below 0: no limit).
 // Sets `*done` (which may be NULL) to 1 if they are over, else to 0. Returns the inference's
 // failure.
-CLINFER_API clinfer_status clinfer_request_wait(clinfer_request *request, int64_t milliseconds, int *done);
+CLINFER_API clinfer_status clinfer_request_wait(clinfer_request* request, int64_t milliseconds,
+                                                int* done);
 // Ends the inference in flight soon, with CLINFER_CANCELLED.
-CLINFER_API clinfer_status clinfer_request_cancel(clinfer_request *request);
-CLINFER_API clinfer_status clinfer_request_infer(clinfer_request *request); // start and wait
+CLINFER_API clinfer_status clinfer_request_cancel(clinfer_request* request);
+CLINFER_API clinfer_status clinfer_request_infer(clinfer_request* request);  // start and wait
 
 // Returns an output after wait, with the model's shape and type, but floats are f32. Valid until
 // the request's next start or its end.
-CLINFER_API clinfer_status clinfer_request_output(const clinfer_request *request, size_t index, clinfer_tensor *tensor);
+CLINFER_API clinfer_status clinfer_request_output(const clinfer_request* request, size_t index,
+                                                  clinfer_tensor* tensor);
 
 #ifdef __cplusplus
 }

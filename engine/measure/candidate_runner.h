@@ -6,7 +6,7 @@
 #include <memory>
 #include <mutex>
 
-#include "engine/ocl/persistent.h"
+#include "engine/ocl/compiler/persistent.h"
 #include "engine/runtime/launch.h"
 #include "tuning/kernel_runner.h"
 

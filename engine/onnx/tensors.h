@@ -43,7 +43,7 @@ class OnnxTensors {
   std::string path_;
   std::map<const void*, Tensor> read_;
   std::map<std::string, Weights> files_;
-  size_t made_ = 0;      // bytes
+  size_t made_ = 0;     // bytes
   int64_t sparse_ = 0;  // elements of sparse tensors after expansion
 };
 

@@ -6,7 +6,7 @@
 
 #include "engine/graph/insertion.h"
 #include "engine/passes/passes.h"
-#include "kernels/convolution/convolution_tile.h"
+#include "kernels/convolution/tiles/convolution_tile.h"
 
 namespace clinfer {
 

@@ -10,7 +10,7 @@
 #include <set>
 
 #include "engine/passes/passes.h"
-#include "kernels/convolution/convolution_tile.h"
+#include "kernels/convolution/tiles/convolution_tile.h"
 #include "kernels/tail.h"
 
 namespace clinfer {

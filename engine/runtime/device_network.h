@@ -13,10 +13,10 @@
 
 #include "engine/cuda/stream.h"
 #include "engine/engine.h"
+#include "engine/ocl/compiler/persistent.h"
+#include "engine/ocl/compiler/programs.h"
 #include "engine/ocl/external_memory.h"
 #include "engine/ocl/host_memory.h"
-#include "engine/ocl/persistent.h"
-#include "engine/ocl/programs.h"
 #include "engine/ocl/queue.h"
 #include "engine/ocl/va_sharing.h"
 #include "engine/plan/loop.h"

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "engine/ocl/persistent.h"
+#include "engine/ocl/compiler/persistent.h"
 
 namespace clinfer {
 

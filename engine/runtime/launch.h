@@ -65,7 +65,7 @@ void enqueue(const cl::CommandQueue& queue, const cl::Kernel& kernel, const Kern
              cl::Event* event = nullptr, const std::vector<cl::Event>* after = nullptr);
 
 // Sets those arguments of a persistent kernel that are the same in every launch: the buffers that
-// hold all tensors, its list of work, and its counters (ocl/persistent.h).
+// hold all tensors, its list of work, and its counters (ocl/compiler/persistent.h).
 void bind_persistent(cl::Kernel& kernel, const std::array<cl::Buffer, 3>& buffers,
                      const cl::Buffer& list, const cl::Buffer& counters);
 

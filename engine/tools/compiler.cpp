@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <exception>
 
-#include "engine/ocl/compiler_process.h"
+#include "engine/ocl/compiler/compiler_process.h"
 
 int main(int argc, char** argv) {
   try {

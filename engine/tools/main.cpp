@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "engine/heads/beside.h"
+#include "engine/heads/files/beside.h"
 #include "engine/heads/network.h"
 #include "engine/runtime/left_work.h"
 #include "engine/runtime/options.h"

@@ -27,7 +27,7 @@ struct ElementDescription {
   const char* long_name;
   const char* category;  // as in GStreamer's other elements: "Filter/Analyzer/Video"
   const char* text;
-  const char* page;  // URI of the documentation: CLINFER_DOCS "tracking.md"
+  const char* page;                   // URI of the documentation: CLINFER_DOCS "tracking.md"
   const char* sink_caps = kAnyVideo;  // null: the element has no such pad
   const char* src_caps = kAnyVideo;
 };

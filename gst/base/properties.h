@@ -198,10 +198,9 @@ MemberRow<Member> choice(
   std::vector<GEnumValue> values;
   for (const auto& known : choices)
     values.push_back({static_cast<int>(known.value), known.description, known.nick});
-  return row<Member>(g_param_spec_enum(name, nick, blurb, enum_type(type_name, values),
-                                       static_cast<int>(std::optional<Enum>(default_of<Member>())
-                                                            .value_or(Enum{})),
-                                       flags));
+  return row<Member>(g_param_spec_enum(
+      name, nick, blurb, enum_type(type_name, values),
+      static_cast<int>(std::optional<Enum>(default_of<Member>()).value_or(Enum{})), flags));
 }
 
 // ---- into the class -----------------------------------------------------------------------------

@@ -17,7 +17,7 @@
 #include "gst/base/video_mapping.h"
 #include "gst/filter/picture_model.h"
 #include "gst/frames/mapped_frame.h"
-#include "gst/infer/model_loader.h"
+#include "gst/infer/model/model_loader.h"
 
 #define GST_CAT_DEFAULT clinferfilter_debug
 

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <cmath>
 
-#include "gst/infer/network.h"
+#include "gst/infer/settings/network.h"
 #include "kernels/frames/preprocess.h"
 
 namespace clinfer {

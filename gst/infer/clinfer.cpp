@@ -25,7 +25,7 @@
 #include "gst/frames/mapped_frame.h"
 #include "gst/frames/va_surface.h"
 #include "gst/infer/element_model.h"
-#include "gst/infer/properties.h"
+#include "gst/infer/settings/properties.h"
 #include "gst/meta/meta.h"
 
 #define GST_CAT_DEFAULT clinfer_debug

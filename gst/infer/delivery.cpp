@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "gst/base/log.h"
-#include "gst/infer/motion_gate.h"
+#include "gst/infer/motion/motion_gate.h"
 #include "gst/meta/follow.h"
 #include "gst/meta/meta.h"
 #include "kernels/base/no_answer.h"

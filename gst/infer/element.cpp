@@ -7,8 +7,8 @@
 #include "gst/base/instance.h"
 #include "gst/base/log.h"
 #include "gst/infer/clinfer.h"
-#include "gst/infer/network.h"
-#include "gst/infer/quality.h"
+#include "gst/infer/settings/network.h"
+#include "gst/infer/settings/quality.h"
 #include "kernels/base/threads.h"
 
 #define GST_CAT_DEFAULT clinfer_debug

@@ -5,8 +5,8 @@
 #include <filesystem>
 
 #include "gst/base/guard.h"
-#include "gst/infer/network.h"
-#include "gst/infer/properties.h"
+#include "gst/infer/settings/network.h"
+#include "gst/infer/settings/properties.h"
 
 namespace clinfer {
 namespace {

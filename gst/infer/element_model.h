@@ -9,7 +9,7 @@
 
 #include "gst/frames/va_surface.h"
 #include "gst/infer/element_shared.h"
-#include "gst/infer/model_loader.h"
+#include "gst/infer/model/model_loader.h"
 
 namespace clinfer {
 

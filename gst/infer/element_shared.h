@@ -9,7 +9,7 @@
 #include "gst/infer/flow.h"
 #include "gst/infer/frame_queue.h"
 #include "gst/infer/job.h"
-#include "gst/infer/live_settings.h"
+#include "gst/infer/settings/live_settings.h"
 #include "gst/infer/statistics.h"
 #include "gst/infer/track_results.h"
 

@@ -1,7 +1,7 @@
 // Collects the statistics of the element.
 #include "gst/base/handle.h"
 #include "gst/infer/element.h"
-#include "gst/infer/tuning_messages.h"
+#include "gst/infer/model/tuning_messages.h"
 
 namespace clinfer {
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "gst/base/log.h"
-#include "gst/infer/network.h"
-#include "gst/infer/quality.h"
+#include "gst/infer/settings/network.h"
+#include "gst/infer/settings/quality.h"
 
 #define GST_CAT_DEFAULT clinfer_streaming_debug
 

@@ -16,8 +16,8 @@
 #include "gst/infer/clip.h"
 #include "gst/infer/element_model.h"
 #include "gst/infer/element_shared.h"
-#include "gst/infer/motion_gate.h"
-#include "gst/infer/width_buckets.h"
+#include "gst/infer/model/width_buckets.h"
+#include "gst/infer/motion/motion_gate.h"
 
 namespace clinfer {
 

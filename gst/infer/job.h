@@ -12,8 +12,8 @@
 
 #include "gst/base/handle.h"
 #include "gst/frames/frame_input.h"
-#include "gst/infer/model_loader.h"
-#include "gst/infer/object_rules.h"
+#include "gst/infer/model/model_loader.h"
+#include "gst/infer/settings/object_rules.h"
 #include "gst/meta/meta.h"
 
 namespace clinfer {

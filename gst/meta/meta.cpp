@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "engine/heads/labels.h"
+#include "engine/heads/files/labels.h"
 #include "gst/meta/analytics.h"
 #include "gst/meta/parameters.h"
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/heads/decoder.h"
+#include "engine/heads/base/decoder.h"
 #include "gst/meta/record.h"
 #include "gst/meta/views.h"
 #include "kernels/frames/preprocess.h"

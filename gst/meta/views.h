@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/heads/decoder.h"
+#include "engine/heads/base/decoder.h"
 #include "kernels/frames/preprocess.h"
 
 namespace clinfer {

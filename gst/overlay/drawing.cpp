@@ -8,7 +8,7 @@
 #include <limits>
 #include <optional>
 
-#include "engine/heads/labels.h"
+#include "engine/heads/files/labels.h"
 #include "gst/meta/run_lengths.h"
 #include "gst/overlay/privacy.h"
 

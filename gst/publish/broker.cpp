@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "engine/heads/beside_readers.h"
+#include "engine/heads/files/beside_readers.h"
 #include "gst/base/extents.h"
 #include "gst/publish/brokers.h"
 #include "kernels/base/error.h"

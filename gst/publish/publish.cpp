@@ -11,7 +11,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/heads/json_text.h"
+#include "engine/heads/files/json_text.h"
 #include "gst/base/element_class.h"
 #include "gst/base/guard.h"
 #include "gst/base/handle.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <optional>
 
-#include "engine/heads/labels.h"
+#include "engine/heads/files/labels.h"
 
 namespace clinfer {
 namespace {

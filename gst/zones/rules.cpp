@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <memory>
 
-#include "engine/heads/beside_readers.h"
-#include "engine/heads/json_text.h"
+#include "engine/heads/files/beside_readers.h"
+#include "engine/heads/files/json_text.h"
 #include "kernels/base/error.h"
 
 namespace clinfer {

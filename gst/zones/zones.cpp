@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "engine/heads/labels.h"
+#include "engine/heads/files/labels.h"
 #include "gst/base/element_class.h"
 #include "gst/base/guard.h"
 #include "gst/base/handle.h"

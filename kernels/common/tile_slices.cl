@@ -11,10 +11,10 @@
     REPEAT_WITH(VECTORS, p, GATHER_)     \
     REPEAT_WITH(VECTORS, p, STORE_)      \
   }
-    const int item = get_local_id(1) * get_local_size(0) + get_local_id(0);
-    __local float* const all = sums + item * (TILE_P * VECTORS * VECTOR);
-    __local float* const own = all + slice * (LANES * ROWS * TILE_P * VECTORS * VECTOR);
-    REPEAT(TILE_P, SPILL)
-    barrier(CLK_LOCAL_MEM_FENCE);
-    REPEAT(TILE_P, STORE)
-    if (tile + 1 < last) barrier(CLK_LOCAL_MEM_FENCE);
+const int item = get_local_id(1) * get_local_size(0) + get_local_id(0);
+__local float* const all = sums + item * (TILE_P * VECTORS * VECTOR);
+__local float* const own = all + slice * (LANES * ROWS * TILE_P * VECTORS * VECTOR);
+REPEAT(TILE_P, SPILL)
+barrier(CLK_LOCAL_MEM_FENCE);
+REPEAT(TILE_P, STORE)
+if (tile + 1 < last) barrier(CLK_LOCAL_MEM_FENCE);

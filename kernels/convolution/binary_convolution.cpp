@@ -1,7 +1,7 @@
 // BinaryConvolution: data above 0 is +1, else -1; weights are bits, 1 for +1 and 0 for -1.
 #include <algorithm>
 
-#include "kernels/convolution/convolution_tile.h"
+#include "kernels/convolution/tiles/convolution_tile.h"
 #include "kernels/item_kernel.h"
 #include "kernels/shape_util.h"
 

@@ -50,17 +50,16 @@ typedef struct {
 
 #if COLUMNS
 #define TAP_COLUMN(p) acc##p = fma(columns[p * SW + kx], wv, acc##p);
-#define ROWS_NEAR_EDGE                                                                    \
-  for (int ky = ky_first; ky < ky_last; ++ky) {                                           \
-    __global const IN_T* const row = AT(in) + n * a.in_n + (iy + ky * a.dh) * a.in_h + c; \
-    __global const WEIGHT_T* const w = AT(weights) + ky * KW * a.channels + c;            \
-    FV columns[COLUMNS];                                                                  \
-    _Pragma("unroll") for (int i = 0; i < COLUMNS; ++i)                                   \
-      columns[i] = VALUE(ANYWHERE(ix0 + i));                                              \
-    _Pragma("unroll") for (int kx = 0; kx < KW; ++kx) {                                   \
-      const FV wv = LOAD(WEIGHT_T, VECTOR, w + kx * a.channels);                          \
-      REPEAT(TILE_P, TAP_COLUMN)                                                          \
-    }                                                                                     \
+#define ROWS_NEAR_EDGE                                                                         \
+  for (int ky = ky_first; ky < ky_last; ++ky) {                                                \
+    __global const IN_T* const row = AT(in) + n * a.in_n + (iy + ky * a.dh) * a.in_h + c;      \
+    __global const WEIGHT_T* const w = AT(weights) + ky * KW * a.channels + c;                 \
+    FV columns[COLUMNS];                                                                       \
+    _Pragma("unroll") for (int i = 0; i < COLUMNS; ++i) columns[i] = VALUE(ANYWHERE(ix0 + i)); \
+    _Pragma("unroll") for (int kx = 0; kx < KW; ++kx) {                                        \
+      const FV wv = LOAD(WEIGHT_T, VECTOR, w + kx * a.channels);                               \
+      REPEAT(TILE_P, TAP_COLUMN)                                                               \
+    }                                                                                          \
   }
 #else
 #define ROWS_NEAR_EDGE ROWS_OF_TAPS(TAP_ANYWHERE)

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <map>
 
-#include "kernels/convolution/convolution_families.h"
-#include "kernels/convolution/convolution_int8.h"
+#include "kernels/convolution/tiles/convolution_families.h"
+#include "kernels/convolution/tiles/convolution_int8.h"
 #include "kernels/registers.h"
 #include "kernels/shape_util.h"
 

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <vector>
 
-#include "kernels/convolution/convolution_families.h"
-#include "kernels/convolution/convolution_int8.h"
+#include "kernels/convolution/tiles/convolution_families.h"
+#include "kernels/convolution/tiles/convolution_int8.h"
 #include "kernels/described_point.h"
 #include "kernels/shape_util.h"
 

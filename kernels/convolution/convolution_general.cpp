@@ -1,5 +1,5 @@
 // Sets the arguments of the general convolution (convolution_general.cl).
-#include "kernels/convolution/convolution_families.h"
+#include "kernels/convolution/tiles/convolution_families.h"
 #include "kernels/item_kernel.h"
 
 namespace clinfer {

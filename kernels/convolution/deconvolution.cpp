@@ -2,7 +2,7 @@
 // reference, and the families deconv_tile (deconvolution.cl) and deconv_general.
 #include <algorithm>
 
-#include "kernels/convolution/convolution_families.h"
+#include "kernels/convolution/tiles/convolution_families.h"
 #include "kernels/item_kernel.h"
 #include "kernels/registers.h"
 #include "kernels/shape_util.h"

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "kernels/arguments.h"
-#include "kernels/convolution/convolution_tile.h"
+#include "kernels/convolution/tiles/convolution_tile.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/kernel.h"
 #include "kernels/registers.h"

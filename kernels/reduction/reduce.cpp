@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "kernels/arguments.h"
-#include "kernels/convolution/convolution_tile.h"
+#include "kernels/convolution/tiles/convolution_tile.h"
 #include "kernels/expand.h"
 #include "kernels/kernel.h"
 #include "kernels/movement/strided_copy.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "kernels/arguments.h"
-#include "kernels/convolution/convolution_tile.h"
+#include "kernels/convolution/tiles/convolution_tile.h"
 #include "kernels/item_kernel.h"
 #include "kernels/shape_util.h"
 

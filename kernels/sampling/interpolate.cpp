@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "kernels/arguments.h"
-#include "kernels/convolution/convolution_tile.h"
+#include "kernels/convolution/tiles/convolution_tile.h"
 #include "kernels/expand.h"
 #include "kernels/item_kernel.h"
 #include "kernels/shape_util.h"

@@ -4,7 +4,7 @@
 #include <array>
 #include <string>
 
-#include "kernels/convolution/convolution_tile.h"
+#include "kernels/convolution/tiles/convolution_tile.h"
 
 namespace clinfer {
 

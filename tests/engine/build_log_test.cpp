@@ -1,5 +1,5 @@
 // Lines of build logs.
-#include "engine/ocl/build_log.h"
+#include "engine/ocl/compiler/build_log.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Compilers in processes of their own, on whatever driver there is.
-#include "engine/ocl/compiler_process.h"
+#include "engine/ocl/compiler/compiler_process.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -15,9 +15,9 @@
 #include <mutex>
 #include <thread>
 
-#include "engine/ocl/compiler_messages.h"
-#include "engine/ocl/compiler_pool.h"
-#include "engine/ocl/programs.h"
+#include "engine/ocl/compiler/compiler_messages.h"
+#include "engine/ocl/compiler/compiler_pool.h"
+#include "engine/ocl/compiler/programs.h"
 #include "tests/another_user.h"
 #include "tests/engine/test_files.h"
 

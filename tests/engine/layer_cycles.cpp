@@ -10,8 +10,8 @@
 #include "engine/plan/plan.h"
 #include "engine/plan/work.h"
 #include "engine/runtime/model.h"
-#include "kernels/convolution/convolution_xmx16.h"
-#include "kernels/convolution/convolution_xmx8.h"
+#include "kernels/convolution/intel/convolution_xmx16.h"
+#include "kernels/convolution/intel/convolution_xmx8.h"
 #include "tests/devices.h"
 
 namespace clinfer {

@@ -1,5 +1,5 @@
 // Marks in PTX.
-#include "engine/ocl/marked_ptx.h"
+#include "engine/ocl/compiler/marked_ptx.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Persistent kernels: what they compute, and what goes into them. Where work-groups cannot wait for
 // each other, as on a CPU, a single one does it all.
-#include "engine/ocl/persistent.h"
+#include "engine/ocl/compiler/persistent.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The cache of program binaries: what was stored comes back; anything else is as good as absent.
-#include "engine/ocl/program_cache.h"
+#include "engine/ocl/compiler/program_cache.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

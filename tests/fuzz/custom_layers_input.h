@@ -8,7 +8,7 @@
 
 #include "engine/ir/custom_layers.h"
 #include "engine/ir/ir_reader.h"
-#include "engine/ocl/programs.h"
+#include "engine/ocl/compiler/programs.h"
 #include "engine/passes/passes.h"
 #include "engine/plan/plan.h"
 #include "tests/devices.h"

@@ -1,6 +1,6 @@
 // The batcher: who shares a batch, when it goes, whose error is whose, and that nobody waits for a
 // stream that stands still. Runs under ThreadSanitizer.
-#include "gst/infer/batcher.h"
+#include "gst/infer/model/batcher.h"
 
 #include <gtest/gtest.h>
 

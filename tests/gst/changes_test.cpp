@@ -6,7 +6,7 @@
 #include <functional>
 #include <set>
 
-#include "gst/infer/properties.h"
+#include "gst/infer/settings/properties.h"
 #include "tests/gst/harness.h"
 
 namespace clinfer {

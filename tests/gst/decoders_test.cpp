@@ -7,7 +7,7 @@
 #include <limits>
 #include <random>
 
-#include "engine/heads/decoder.h"
+#include "engine/heads/base/decoder.h"
 
 namespace clinfer {
 namespace {

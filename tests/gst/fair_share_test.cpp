@@ -1,6 +1,6 @@
 // Sharing a device that is too slow for all live streams: cameras and inferences are simulated, so
 // that the figures are exact. Also in the batcher, with real threads.
-#include "gst/infer/fair_share.h"
+#include "gst/infer/model/fair_share.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Snapshots of the properties, and the flow return that the element's threads share.
-#include "gst/infer/live_settings.h"
+#include "gst/infer/settings/live_settings.h"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,8 @@
 #include <fstream>
 #include <random>
 
-#include "engine/heads/decoder.h"
-#include "engine/heads/gallery.h"
+#include "engine/heads/base/decoder.h"
+#include "engine/heads/classes/gallery.h"
 #include "tests/engine/test_files.h"
 
 namespace clinfer {

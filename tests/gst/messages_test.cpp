@@ -94,7 +94,7 @@ TEST(Messages, ErrorsNameThePlaceThatFailed) {
       {"the engine's configuration", model + "config=NO_SUCH_KEY=1", "engine/runtime/config.cpp",
        "Error"},
       {"the choice of a device", model + "device=GPU.77", "engine/ocl/device.cpp", "Error"},
-      {"a property", model + "tiles=many", "gst/infer/object_rules.cpp", "refuse("},
+      {"a property", model + "tiles=many", "gst/infer/settings/object_rules.cpp", "refuse("},
       {"a tuning file", model + "tuning-mode=use-existing tuning-file=/nowhere/file",
        "tuning/tuning_", "Error"},
   };

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <utility>
 
-#include "engine/heads/labels.h"
+#include "engine/heads/files/labels.h"
 #include "gst/base/handle.h"
 #include "gst/base/transforms.h"
 #include "gst/frames/mapped_frame.h"

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "gst/infer/motion_detector.h"
+#include "gst/infer/motion/motion_detector.h"
 
 int main(int count, char** arguments) {
   using namespace clinfer;

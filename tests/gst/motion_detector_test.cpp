@@ -1,5 +1,5 @@
 // The detector of motion on generated scenes with noise, flicker, rain and changing daylight, and objects in them.
-#include "gst/infer/motion_detector.h"
+#include "gst/infer/motion/motion_detector.h"
 
 #include <gtest/gtest.h>
 

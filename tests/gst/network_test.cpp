@@ -1,5 +1,5 @@
 // The element's interpretation of a model and of its properties.
-#include "gst/infer/network.h"
+#include "gst/infer/settings/network.h"
 
 #include <gtest/gtest.h>
 

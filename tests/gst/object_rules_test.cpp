@@ -1,6 +1,6 @@
 // Objects that are kept, regions and tiles that a frame is cut into, and objects across seams that
 // become one.
-#include "gst/infer/object_rules.h"
+#include "gst/infer/settings/object_rules.h"
 
 #include <gtest/gtest.h>
 

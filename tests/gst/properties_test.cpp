@@ -1,6 +1,6 @@
 // The table of properties: each row writes its own member and reads it back, and what the engine
 // depends on is compared and configured by the row alone.
-#include "gst/infer/properties.h"
+#include "gst/infer/settings/properties.h"
 
 #include <gtest/gtest.h>
 

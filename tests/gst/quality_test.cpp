@@ -1,5 +1,5 @@
 // Times of quality-of-service events, at their ends as well.
-#include "gst/infer/quality.h"
+#include "gst/infer/settings/quality.h"
 
 #include <gtest/gtest.h>
 

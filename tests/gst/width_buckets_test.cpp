@@ -4,7 +4,7 @@
 #include <array>
 #include <cstring>
 
-#include "gst/infer/widths.h"
+#include "gst/infer/model/widths.h"
 #include "tests/gst/harness.h"
 
 namespace clinfer {

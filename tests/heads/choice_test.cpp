@@ -5,8 +5,8 @@
 #include <cmath>
 #include <iterator>
 
-#include "engine/heads/decoder.h"
-#include "engine/heads/hierarchy.h"
+#include "engine/heads/base/decoder.h"
+#include "engine/heads/classes/hierarchy.h"
 
 namespace clinfer {
 namespace {

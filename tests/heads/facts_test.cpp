@@ -6,11 +6,11 @@
 #include <filesystem>
 #include <fstream>
 
-#include "engine/heads/beside.h"
-#include "engine/heads/conventions.h"
-#include "engine/heads/labels.h"
+#include "engine/heads/base/conventions.h"
+#include "engine/heads/files/beside.h"
+#include "engine/heads/files/labels.h"
+#include "engine/heads/files/yaml.h"
 #include "engine/heads/network.h"
-#include "engine/heads/yaml.h"
 #include "tests/temporary_folder.h"
 
 namespace clinfer {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "engine/heads/decoder.h"
+#include "engine/heads/base/decoder.h"
 
 namespace clinfer {
 namespace {

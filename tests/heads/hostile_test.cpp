@@ -9,7 +9,7 @@
 #include <random>
 #include <set>
 
-#include "engine/heads/decoder.h"
+#include "engine/heads/base/decoder.h"
 
 namespace clinfer {
 namespace {

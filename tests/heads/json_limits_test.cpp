@@ -1,9 +1,9 @@
 // JSON of any origin that is nested too deeply: each reader refuses it, none overflows the stack.
 #include <gtest/gtest.h>
 
-#include "engine/heads/beside.h"
-#include "engine/heads/gallery.h"
-#include "engine/heads/json_text.h"
+#include "engine/heads/classes/gallery.h"
+#include "engine/heads/files/beside.h"
+#include "engine/heads/files/json_text.h"
 #include "kernels/base/error.h"
 #include "tests/says.h"
 #include "tests/temporary_folder.h"

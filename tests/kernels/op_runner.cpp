@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <limits>
 
-#include "engine/ocl/programs.h"
+#include "engine/ocl/compiler/programs.h"
 #include "engine/runtime/launch.h"
 #include "kernels/base/host_type.h"
 

@@ -12,8 +12,8 @@
 #include <random>
 #include <set>
 
+#include "engine/ocl/compiler/programs.h"
 #include "engine/ocl/device.h"
-#include "engine/ocl/programs.h"
 #include "kernels/shape_util.h"
 #include "kernels/tail.h"
 #include "tests/devices.h"

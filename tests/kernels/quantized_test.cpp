@@ -1,9 +1,9 @@
 // Operations on bytes: convolutions, products, maxima and sums of quantised activations, each
 // against the reference. Sums are exact, so results may differ only in rounding half-way between
 // two bytes, by one.
+#include "engine/ocl/compiler/program_cache.h"
+#include "engine/ocl/compiler/programs.h"
 #include "engine/ocl/device.h"
-#include "engine/ocl/program_cache.h"
-#include "engine/ocl/programs.h"
 #include "kernels/tail.h"
 #include "tests/devices.h"
 #include "tests/kernels/convolution_case.h"

@@ -27,12 +27,11 @@ constexpr unsigned kLastSeek = 60000;  // numbers have 16 bits
 class Played {
  public:
   Played(unsigned seed, const std::string& upload, const std::string& properties, bool steady)
-      : pipeline_(
-            "appsrc name=src format=time stream-type=seekable max-buffers=2 ! " + upload +
-            " ! clinfer name=net first-tier=false post-process=none color-format=gray "
-            "resize-mode=stretch mean=0 scale=1 model=" +
-            testing_models::blocks_model() + " " + properties +
-            " ! fakesink name=sink sync=false enable-last-sample=false"),
+      : pipeline_("appsrc name=src format=time stream-type=seekable max-buffers=2 ! " + upload +
+                  " ! clinfer name=net first-tier=false post-process=none color-format=gray "
+                  "resize-mode=stretch mean=0 scale=1 model=" +
+                  testing_models::blocks_model() + " " + properties +
+                  " ! fakesink name=sink sync=false enable-last-sample=false"),
         random_(seed),
         steady_(steady) {
     source_ = gst_bin_get_by_name(GST_BIN(pipeline_.element), "src");

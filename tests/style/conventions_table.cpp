@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <string>
 
-#include "engine/heads/conventions.h"
+#include "engine/heads/base/conventions.h"
 
 namespace clinfer {
 namespace {

@@ -1,0 +1,73 @@
+// Reads text, numbers and steps for the readers of files beside a model.
+#include "engine/heads/files/beside_readers.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "kernels/base/error.h"
+
+namespace clinfer {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr uintmax_t kLargestFile = 16 << 20;
+
+std::string number_text(double value) {
+  char text[40];
+  const auto end = std::to_chars(text, text + sizeof text, value, std::chars_format::general, 9);
+  return std::string(text, end.ptr);
+}
+
+}  // namespace
+
+std::string file_text(const std::string& path) {
+  std::error_code error;
+  const uintmax_t bytes = fs::file_size(path, error);
+  if (error) throw Error{ErrorCode::not_found, error.message()};
+  if (bytes > kLargestFile) throw Error{ErrorCode::bad_argument, "is larger than 16 MiB"};
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw Error{ErrorCode::not_found, "cannot be opened"};
+  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (text.rfind("\xef\xbb\xbf", 0) == 0) text.erase(0, 3);
+  return text;
+}
+
+std::string list_of(const std::vector<double>& values) {
+  std::string text;
+  for (const double value : values) text += (text.empty() ? "" : ",") + number_text(value);
+  return text;
+}
+
+std::vector<double> scaled(std::vector<double> values, double by) {
+  for (double& value : values) value *= by;
+  return values;
+}
+
+void PictureSteps::state(const std::string& source, BesideFacts& facts) const {
+  const bool cuts = crop_width_ > 0 && crop_height_ > 0;
+  const auto share = [&](double taken, double of) {
+    if (cuts && taken < of) facts.set("crop_share", number_text(taken / of), source);
+  };
+  switch (kind_) {
+    case Kind::none:
+      if (cuts) facts.set("resize_type", "crop", source);
+      return;
+    case Kind::shorter:
+      facts.set("resize_type", "crop", source);
+      return share(std::min(crop_width_, crop_height_), edge_);
+    case Kind::squash:
+      facts.set("resize_type", "standard", source);
+      return share(crop_width_, width_);
+    case Kind::fit:
+    case Kind::fit_centered:
+      facts.set("resize_type", kind_ == Kind::fit ? "fit_to_window" : "fit_to_window_letterbox",
+                source);
+      if (pad_) facts.set("pad_value", number_text(*pad_), source);
+      return share(crop_width_, width_);
+  }
+}
+
+}  // namespace clinfer

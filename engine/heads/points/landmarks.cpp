@@ -1,0 +1,161 @@
+// Reads points of one face, hand or body that fills the picture: vectors of coordinates.
+#include <algorithm>
+#include <cmath>
+
+#include "engine/heads/base/conventions.h"
+#include "engine/heads/base/heads.h"
+#include "engine/heads/pictures/maps.h"
+#include "engine/heads/points/keypoints.h"
+#include "engine/heads/points/points.h"
+
+namespace clinfer {
+namespace {
+
+// Networks whose vectors have sizes that no others have. Coordinates are in network pixels.
+struct MeshKind {
+  size_t elements, points, stride;
+  Skeleton skeleton;
+  Family family;
+  bool squashed = false;  // true if the score beside it is a probability
+  const char* of = "face";
+  size_t more = 0;  // points of another output that follow these
+};
+
+constexpr MeshKind kMeshes[] = {
+    {1404, 468, 3, Skeleton::other, Family::facemesh},
+    {1434, 478, 3, Skeleton::other, Family::facemesh_irises},
+    {63, 21, 3, Skeleton::hand21, Family::hands, true, "hand"},
+    {195, 33, 5, Skeleton::body33, Family::blazepose, true, "person"},
+    {155, 31, 5, Skeleton::other, Family::upper_body, true, "person"},
+    {213, 71, 3, Skeleton::other, Family::irises, false, "eye", 5},
+};
+
+float presence(float value, bool squashed) { return squashed ? value : sigmoid(value); }
+
+// Returns the number that tells whether the points are there: by its name, or else the first. Hands
+// have a second one, which tells left from right.
+std::optional<size_t> score_output(const ModelFacts& facts, size_t points) {
+  std::optional<size_t> first;
+  for (size_t i = 0; i < facts.outputs.size(); ++i) {
+    const OutputFacts& output = facts.outputs[i];
+    if (i == points || count(output.shape) != 1) continue;
+    if (name_has(output, {"score", "flag", "presence", "conf"})) return i;
+    if (!first && !name_has(output, {"handed"})) first = i;
+  }
+  return first;
+}
+
+Match mesh(const ModelFacts& facts, size_t output, const MeshKind& kind) {
+  Match match;
+  match.fit = Fit::certain;
+  match.picture = picture_of(kind.family);
+  match.reason = std::to_string(kind.points) + " points of " + match.picture->family;
+  match.class_names = {kind.of};
+  const auto score = score_output(facts, output);
+  std::optional<size_t> more;  // the iris, in addition to the contour of the eye
+  for (size_t i = 0; i < facts.outputs.size(); ++i)
+    if (kind.more != 0 && vector_size(facts.outputs[i].shape) == kind.more * kind.stride) more = i;
+  if (more)
+    match.reason += " and " + std::to_string(kind.more) + " of " + facts.outputs[*more].name;
+  // FaceMesh gives a logit, unless the graph goes on to a sigmoid; others end in a sigmoid.
+  const bool squashed = score && facts.outputs[*score].op == "Sigmoid";
+  match.decode = [facts, output, kind, score, squashed, more](std::span<const Tensor> outputs,
+                                                              const DecodeSettings& settings,
+                                                              Results& results) {
+    const Floats values(output_of(outputs, output, kind.elements));
+    Detection whole;
+    const float value = score ? Floats(output_of(outputs, *score, 1))[0] : 1;
+    const bool probability = squashed || (kind.squashed && value >= 0 && value <= 1);
+    whole.confidence = score ? presence(value, probability) : 1;
+    if (!(whole.confidence >= -0.01f && whole.confidence <= 1.01f)) {
+      results.contradiction = "the score of the points is not from 0 to 1";
+      return;
+    }
+    whole.skeleton = kind.skeleton;
+    const bool sure = kind.stride >= 5;  // x, y, z, visibility, presence
+    for (size_t k = 0; k < kind.points; ++k) {
+      const size_t at = k * kind.stride;
+      if (sure)
+        whole.keypoints.push_back({values[at], values[at + 1], sigmoid(values[at + 3])});
+      else
+        whole.landmarks.push_back({values[at], values[at + 1]});
+    }
+    if (more) {
+      const Floats others(output_of(outputs, *more, kind.more * kind.stride));
+      for (size_t k = 0; k < kind.more; ++k)
+        whole.landmarks.push_back({others[k * kind.stride], others[k * kind.stride + 1]});
+    }
+    add_whole(facts, std::move(whole), settings, results);
+  };
+  return match;
+}
+
+// Returns whether a vector may be a mesh: it is none if another output has as many rows, or if
+// there are as many labels, as it has elements.
+bool may_be_mesh(const ModelFacts& facts, size_t output) {
+  const size_t elements = vector_size(facts.outputs[output].shape);
+  return facts.labels.size() != elements &&
+         std::none_of(facts.outputs.begin(), facts.outputs.end(), [&](const OutputFacts& other) {
+           const auto table = table_of(other);
+           return table && table->rows == elements && table->columns > 1;
+         });
+}
+
+}  // namespace
+
+Match match_landmarks(const ModelFacts& facts) {
+  for (size_t i = 0; i < facts.outputs.size(); ++i) {
+    const size_t elements = vector_size(facts.outputs[i].shape);
+    if (has_word(facts.outputs[i], {"world"})) continue;  // metres, not pixels
+    for (const MeshKind& kind : kMeshes)
+      if (elements == kind.elements && is_float_output(facts.outputs[i]) && may_be_mesh(facts, i)) {
+        Match match = mesh(facts, i, kind);
+        // MediaPipe's networks also give a score; a short vector alone may be classes.
+        const bool named = is_called(facts, facts.outputs[i],
+                                     {"landmark", "landmarks", "mesh", "hand", "pose", "iris"});
+        if (facts.outputs.size() == 1 && elements < 1000 && !named) {
+          match.fit = Fit::against;
+          match.doubt = "which nothing says";
+        }
+        return match;
+      }
+  }
+  // Reads x, y of points as shares of the picture.
+  const std::string needs = "needs a vector of coordinates (x, y of each point)";
+  std::optional<size_t> found;
+  for (size_t i = 0; i < facts.outputs.size(); ++i) {
+    const size_t elements = vector_size(facts.outputs[i].shape);
+    if (elements >= 8 && elements <= 2048 && elements % 2 == 0 && !found &&
+        is_float_output(facts.outputs[i]))
+      found = i;
+  }
+  if (!found || facts.outputs.size() > 2) return {Fit::no, needs, {}};
+  const OutputFacts& output = facts.outputs[*found];
+  const size_t points = vector_size(output.shape) / 2;
+  Match match;
+  const bool named =
+      is_called(facts, output, {"landmark", "landmarks", "keypoints", "alignment", "pfld"});
+  match.fit = named ? Fit::certain : Fit::against;
+  match.reason = std::to_string(points) + " points as x, y";
+  if (!named) match.doubt = "which nothing says (a name with \"landmark\")";
+  if (is_called(facts, output, {"pfld"})) match.picture = picture_of(Family::pfld);
+  match.decode = [facts, index = *found, points, unit = Decided()](std::span<const Tensor> outputs,
+                                                                   const DecodeSettings& settings,
+                                                                   Results& results) {
+    const Floats values(output_of(outputs, index, 2 * points));
+    float reach = 0;
+    for (size_t i = 0; i < 2 * points; ++i) reach = std::max(reach, std::fabs(values[i]));
+    const bool shares = unit.settle(unit_seen(reach), Decided::first) == Decided::first;
+    const float width = shares ? static_cast<float>(facts.width) : 1,
+                height = shares ? static_cast<float>(facts.height) : 1;
+    Detection whole;
+    whole.confidence = 1;  // the network gives none
+    whole.skeleton = skeleton_for(points);
+    for (size_t k = 0; k < points; ++k)
+      whole.landmarks.push_back({values[2 * k] * width, values[2 * k + 1] * height});
+    add_whole(facts, std::move(whole), settings, results);
+  };
+  return match;
+}
+
+}  // namespace clinfer

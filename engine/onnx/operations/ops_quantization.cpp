@@ -1,0 +1,444 @@
+// Translates quantised operations. A QuantizeLinear and a DequantizeLinear with the same scale and
+// zero point become one FakeQuantize, which the passes turn into integers where the device is
+// faster with them. A single one becomes the specification's steps.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "engine/onnx/op_table.h"
+#include "engine/onnx/operations/windows.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/shape_util.h"
+
+namespace clinfer {
+
+namespace {
+
+struct Range {
+  double low, high;
+};
+
+Range range_of(ElementType type) {
+  switch (type) {
+    case ElementType::u8:
+      return {0, 255};
+    case ElementType::i8:
+      return {-128, 127};
+    case ElementType::u16:
+      return {0, 65535};
+    case ElementType::i16:
+      return {-32768, 32767};
+    default:
+      unsupported_node("quantised values of the type " + std::string(name_of(type)) +
+                       " are not supported");
+  }
+}
+
+// Scale and zero point of a value; the zero point is optional.
+struct Grid {
+  Edge scale, zero;
+  int64_t axis = 1;
+  int64_t block = 0;
+};
+
+Grid grid_at(OnnxNode& n, size_t scale, size_t zero, int64_t axis = 1) {
+  return {n.in(scale), n.has(zero) ? n.in(zero) : Edge{}, axis, 0};
+}
+
+// Returns a parameter in a shape that broadcasts to the value's: one number, one for each index of
+// the axis, or one for each block of indices.
+Edge spread(OnnxNode& n, const Edge& e, const Shape& shape, const Grid& grid) {
+  const auto rank = static_cast<int64_t>(shape.size());
+  if (n.rank(e) == 0) return e;
+  if (grid.block == 0) {
+    // A single element applies to the whole value, and then no axis is stated.
+    if (n.rank(e) == 1) return n.along(e, n.dim(e, 0) == 1 ? 0 : n.axis(grid.axis, rank), rank);
+    return e;
+  }
+  const auto at = static_cast<size_t>(n.axis(grid.axis, rank));
+  if (n.rank(e) != rank) bad_node("scales of blocks have as many dimensions as the value");
+  if (grid.block < 0) bad_node("block_size is below 0");
+  Shape repeated = n.sizes(e);
+  repeated.insert(repeated.begin() + static_cast<ptrdiff_t>(at) + 1, grid.block);
+  const Edge wide =
+      n.op("Broadcast", 3, {n.unsqueeze(e, {static_cast<int64_t>(at) + 1}), n.ints(repeated)},
+           {{"mode", "numpy"}});
+  Shape joined = n.shape(e);
+  joined[at] = checked_product(joined[at], grid.block);
+  const Edge whole = n.reshape_to(wide, n.ints(joined));
+  return joined[at] == shape[at] ? whole : n.slice(whole, static_cast<int64_t>(at), 0, shape[at]);
+}
+
+// Returns whether two parameters are equal; a scalar equals a list of one element.
+bool same_values(const Tensor& a, const Tensor& b) {
+  return !a.empty() && !b.empty() && a.to_floats() == b.to_floats() &&
+         (a.shape() == b.shape() || a.elements() == 1);
+}
+
+bool same_grid(OnnxNode& n, const QuantizedFrom& from, const Grid& grid) {
+  if (!same_values(n.known(from.scale), n.known(grid.scale))) return false;
+  if (!from.zero_point.node || !grid.zero.node) return from.zero_point.node == grid.zero.node;
+  return same_values(n.known(from.zero_point), n.known(grid.zero));
+}
+
+// Replaces both operations by one FakeQuantize if scale and zero point are constant. Returns no
+// node if a FakeQuantize would round differently: QuantizeLinear rounds halves to the even number
+// before it adds the zero point.
+Edge fake_quantized(OnnxNode& n, const QuantizedFrom& from, ElementType type) {
+  const Tensor scale = n.known(from.scale);
+  std::vector<float> low = scale.to_floats(), high = low;
+  const bool one = low.size() == 1;
+  std::vector<float> zero(low.size(), 0.f);
+  if (from.zero_point.node) zero = n.known(from.zero_point).to_floats();
+  const Range range = range_of(type);
+  for (size_t i = 0; i < low.size(); ++i) {
+    const float step = low[i];
+    if (!(step > 0) || !std::isfinite(step) || zero.size() != low.size())
+      bad_node("a scale is not above 0, or scales and zero points differ in number");
+    if (!one && std::fmod(zero[i], 2.f) != 0) return {};
+    low[i] = static_cast<float>((range.low - double{zero[i]}) * double{step});
+    high[i] = static_cast<float>((range.high - double{zero[i]}) * double{step});
+  }
+  const Shape& shape = n.shape(from.source);
+  const auto limit = [&](const std::vector<float>& values) {
+    return spread(n, n.constant(Tensor::of(ElementType::f32, scale.shape(), values)), shape,
+                  {{}, {}, from.axis, 0});
+  };
+  const Edge lowest = limit(low), highest = limit(high);
+  AttributePairs attributes{{"levels", "256"}};
+  if (one) attributes.emplace_back(kQuantizationStep, text_of(scale.to_floats()));
+  return n.op("FakeQuantize", 1, {from.source, lowest, highest, lowest, highest}, attributes);
+}
+
+// Repeats the operation of `node` on another value.
+Edge again(OnnxNode& n, const Node& node, const Edge& x) {
+  std::vector<Edge> inputs = node.inputs;
+  inputs[0] = x;
+  AttributePairs attributes;
+  for (const auto& [key, value] : node.attributes.all())
+    attributes.emplace_back(key.c_str(), value);
+  return n.op(node.type, node.opset, std::move(inputs), attributes, node.outputs.size());
+}
+
+// Returns a value of bytes as floats by one FakeQuantize, if a QuantizeLinear of the same scale and
+// zero point made it; else no node. Operations that only move bytes or take the largest may stand
+// between, and are then applied to the floats.
+Edge as_one(OnnxNode& n, const Edge& x, const Grid& grid, int deepest = 8) {
+  const ElementType type = n.type(x);
+  if (grid.block != 0 || (type != ElementType::u8 && type != ElementType::i8)) return {};
+  const bool one = count(n.shape(grid.scale)) == 1;
+  if (const auto from = n.quantized.find({x.node, x.port}); from != n.quantized.end()) {
+    if ((!one && from->second.axis != grid.axis) || !same_grid(n, from->second, grid)) return {};
+    return fake_quantized(n, from->second, type);
+  }
+  if (!one || deepest == 0 || x.node->inputs.empty()) return {};
+  const Node* node = x.node;
+  Edge bytes = node->inputs[0];
+  if (node->is("Convert") && bytes.node->is("MaxPool")) {  // for integers, computed in floats
+    node = bytes.node;
+    if (!node->inputs[0].node->is("Convert")) return {};
+    bytes = node->inputs[0].node->inputs[0];
+  } else if (!node->is("Transpose") && !node->is("Reshape") && !node->is("Squeeze") &&
+             !node->is("Unsqueeze")) {
+    return {};
+  }
+  if (n.type(bytes) != type) return {};
+  const Edge floats = as_one(n, bytes, grid, deepest - 1);
+  return floats.node ? again(n, *node, floats) : Edge{};
+}
+
+Edge dequantized(OnnxNode& n, const Edge& x, const Grid& grid) {
+  if (const Edge both = as_one(n, x, grid); both.node) return both;
+  const Shape& shape = n.shape(x);
+  Edge y = n.convert(x, ElementType::f32);
+  if (grid.zero.node) {
+    const Tensor zero = n.known(grid.zero);
+    const std::vector<float> values = zero.empty() ? std::vector<float>{1} : zero.to_floats();
+    if (std::any_of(values.begin(), values.end(), [](float v) { return v != 0; }))
+      y = n.subtract(y, spread(n, n.convert(grid.zero, ElementType::f32), shape, grid));
+  }
+  return n.multiply(y, spread(n, grid.scale, shape, grid));
+}
+
+Edge quantized(OnnxNode& n, const Edge& x, const Grid& grid, ElementType type) {
+  const Shape& shape = n.shape(x);
+  Edge y = n.round(n.divide(n.convert(x, ElementType::f32), spread(n, grid.scale, shape, grid)));
+  if (grid.zero.node) y = n.add(y, spread(n, n.convert(grid.zero, ElementType::f32), shape, grid));
+  const Range range = range_of(type);
+  y = n.convert(n.clamp(y, range.low, range.high), type);
+  if (grid.block == 0) n.quantized[{y.node, y.port}] = {x, grid.scale, grid.zero, grid.axis};
+  return y;
+}
+
+ElementType quantized_type(OnnxNode& n, const Grid& grid) {
+  if (grid.zero.node) return n.type(grid.zero);
+  const int64_t stated = n.int_of("output_dtype", 0);
+  return stated ? onnx_type(static_cast<int>(stated)) : ElementType::u8;
+}
+
+void quantize_linear(OnnxNode& n) {
+  Grid grid = grid_at(n, 1, 2, n.int_of("axis", 1));
+  grid.block = n.int_of("block_size", 0);
+  if (n.rank(grid.scale) == 1 && n.dim(grid.scale, 0) != 1)
+    grid.axis = n.axis(grid.axis, n.rank(n.in(0)));
+  n.out(quantized(n, n.in(0), grid, quantized_type(n, grid)));
+}
+
+void dequantize_linear(OnnxNode& n) {
+  Grid grid = grid_at(n, 1, 2, n.int_of("axis", 1));
+  grid.block = n.int_of("block_size", 0);
+  if (n.rank(grid.scale) == 1 && n.dim(grid.scale, 0) != 1)
+    grid.axis = n.axis(grid.axis, n.rank(n.in(0)));
+  n.out(dequantized(n, n.in(0), grid));
+}
+
+// Parameters of u8 that were computed from the values at run time, and x as numbers 0..255.
+struct Dynamic {
+  Edge integers, scale, zero;  // integers and zero are of f32
+};
+
+Dynamic dynamically_quantized(OnnxNode& n, const Edge& x) {
+  std::vector<int64_t> axes;
+  for (int64_t d = 0; d < n.rank(x); ++d) axes.push_back(d);
+  const Edge none = n.number(0);
+  const Edge high = n.op("Maximum", 1, {n.reduce("ReduceMax", x, axes, false), none}),
+             low = n.op("Minimum", 1, {n.reduce("ReduceMin", x, axes, false), none});
+  const Edge scale = n.divide(n.subtract(high, low), n.number(255));
+  const Edge zero = n.round(n.clamp(n.divide(n.subtract(none, low), scale), 0, 255));
+  const Edge integers = n.clamp(n.add(n.round(n.divide(x, scale)), zero), 0, 255);
+  return {integers, scale, zero};
+}
+
+void dynamic_quantize_linear(OnnxNode& n) {
+  const Dynamic q = dynamically_quantized(n, n.in(0));
+  n.out(0, n.convert(q.integers, ElementType::u8));
+  n.out(1, q.scale);
+  n.out(2, n.convert(q.zero, ElementType::u8));
+}
+
+// ---- operations in integers ---------------------------------------------------------------------
+
+// Operations of com.microsoft may have the channels last. channels_first() and as_it_was()
+// transpose such pictures and leave others alone.
+bool has_channels_last(const OnnxNode& n) { return n.int_of("channels_last", 0) != 0; }
+
+Edge channels_first(OnnxNode& n, const Edge& x) {
+  if (!has_channels_last(n)) return x;
+  return turned_to_channels_first(n, x);
+}
+
+Edge as_it_was(OnnxNode& n, const Edge& y) {
+  return has_channels_last(n) ? turned_to_channels_last(n, y) : y;
+}
+
+// Inputs: x, scale, zero, w, scale, zero, y scale, y zero, bias.
+void qlinear_conv(OnnxNode& n) {
+  const Edge x = channels_first(n, dequantized(n, n.in(0), grid_at(n, 1, 2))),
+             w = dequantized(n, n.in(3), grid_at(n, 4, 5, 0));
+  Edge bias;
+  if (n.has(8)) {
+    Edge scale = n.multiply(n.in(1), n.in(4));
+    if (n.rank(scale) == 1 && n.dim(scale, 0) == 1) scale = n.reshape_to(scale, n.ints({}));
+    bias = n.multiply(n.convert(n.in(8), ElementType::f32), scale);
+  }
+  n.out(quantized(n, as_it_was(n, convolved(n, x, w, bias)), grid_at(n, 6, 7), n.type(n.in(7))));
+}
+
+// Inputs: a, scale, zero, b, scale, zero, y scale, y zero.
+void qlinear_matmul(OnnxNode& n) {
+  const auto rows = std::max<int64_t>(n.rank(n.in(0)) - 2, 0), columns = n.rank(n.in(3)) - 1;
+  const Edge a = dequantized(n, n.in(0), grid_at(n, 1, 2, rows)),
+             b = dequantized(n, n.in(3), grid_at(n, 4, 5, columns));
+  const Edge y = n.matmul(a, b);
+  n.out(quantized(n, y, grid_at(n, 6, 7, std::max<int64_t>(n.rank(y) - 2, 0)), n.type(n.in(7))));
+}
+
+// Inputs (com.microsoft): a, scale, zero, b, scale, zero, c, y scale, y zero.
+void qgemm(OnnxNode& n) {
+  const bool turn_a = n.int_of("transA", 0) != 0, turn_b = n.int_of("transB", 0) != 0;
+  const Edge a = dequantized(n, n.in(0), grid_at(n, 1, 2)),
+             b = dequantized(n, n.in(3), grid_at(n, 4, 5, turn_b ? 0 : 1));
+  Edge y = n.matmul(a, b, turn_a, turn_b);
+  const float alpha = n.float_of("alpha", 1.f);
+  if (alpha != 1) y = n.multiply(y, n.number(alpha));
+  if (n.has(6)) {
+    const Edge scale = n.multiply(n.multiply(n.in(1), n.in(4)), n.number(alpha));
+    y = n.add(y, n.multiply(n.convert(n.in(6), ElementType::f32), scale));
+  }
+  n.out(n.has(7) ? quantized(n, y, grid_at(n, 7, 8), n.has(8) ? n.type(n.in(8)) : ElementType::u8)
+                 : y);
+}
+
+// Inputs (com.microsoft): a, scale, zero, b, scale, zero, c scale, c zero.
+void qlinear_binary(OnnxNode& n) {
+  const Edge a = dequantized(n, n.in(0), grid_at(n, 1, 2)),
+             b = dequantized(n, n.in(3), grid_at(n, 4, 5));
+  const Edge c = n.type() == "QLinearAdd" ? n.add(a, b) : n.multiply(a, b);
+  n.out(quantized(n, c, grid_at(n, 6, 7), n.type(n.in(0))));
+}
+
+// Inputs (com.microsoft): x, scale, zero, y scale, y zero.
+void qlinear_unary(OnnxNode& n) {
+  Edge x = dequantized(n, n.in(0), grid_at(n, 1, 2));
+  const std::string type = n.type();
+  Edge y;
+  if (type == "QLinearSigmoid") {
+    y = n.op("Sigmoid", 1, {x});
+  } else if (type == "QLinearLeakyRelu") {
+    y = n.op("PReLU", 1, {x, n.number(n.float_of("alpha", 0.01f))});
+  } else if (type == "QLinearSoftmax") {
+    const bool joined = n.int_of("opset") < 13;
+    const int64_t axis = n.axis(n.int_of("axis", joined ? 1 : -1), n.rank(x));
+    y = joined
+            ? over_joined(n, x, axis, [&](const Edge& e, int64_t at) { return n.softmax(e, at); })
+            : n.softmax(x, axis);
+  } else {
+    x = channels_first(n, x);
+    if (type == "QLinearGlobalAveragePool") {
+      std::vector<int64_t> axes;
+      for (int64_t d = 2; d < n.rank(x); ++d) axes.push_back(d);
+      y = n.reduce("ReduceMean", x, axes);
+    } else {
+      const Window window = window_of(n, x, n.ints_of("kernel_shape"));
+      AttributePairs attributes = window.attributes();
+      attributes.emplace_back("kernel", text_of(window.kernel));
+      attributes.emplace_back("rounding_type", n.int_of("ceil_mode", 0) ? "ceil_torch" : "floor");
+      attributes.emplace_back("exclude-pad", text_of(n.int_of("count_include_pad", 0) == 0));
+      y = n.op("AvgPool", 14, {x}, attributes);
+    }
+    y = as_it_was(n, y);
+  }
+  n.out(quantized(n, y, grid_at(n, 3, 4), n.type(n.in(0))));
+}
+
+// Inputs (com.microsoft): condition, a, scale, zero, b, scale, zero, y scale, y zero.
+void qlinear_where(OnnxNode& n) {
+  const Edge a = dequantized(n, n.in(1), grid_at(n, 2, 3)),
+             b = dequantized(n, n.in(4), grid_at(n, 5, 6));
+  n.out(quantized(n, n.op("Select", 1, {n.in(0), a, b}), grid_at(n, 7, 8), n.type(n.in(1))));
+}
+
+// Inputs (com.microsoft): y scale, y zero, then each part with scale and zero.
+void qlinear_concat(OnnxNode& n) {
+  std::vector<Edge> parts;
+  for (size_t i = 2; i + 2 < n.input_count(); i += 3)
+    parts.push_back(dequantized(n, n.in(i), grid_at(n, i + 1, i + 2)));
+  if (parts.empty()) bad_node("has no parts");
+  const Edge y = n.concat(parts, n.axis(n.int_of("axis"), n.rank(parts[0])));
+  n.out(quantized(n, y, grid_at(n, 0, 1), n.type(n.in(1))));
+}
+
+// Inputs (com.microsoft): a, b, scale, scale, zero, zero, bias. Multiplies integers and returns
+// floats.
+void matmul_integer_to_float(OnnxNode& n) {
+  const Edge a = dequantized(n, n.in(0), grid_at(n, 2, 4)),
+             b = dequantized(n, n.in(1), grid_at(n, 3, 5, n.rank(n.in(1)) - 1));
+  const Edge y = n.matmul(a, b);
+  n.out(n.has(6) ? n.add(y, n.in(6)) : y);
+}
+
+// Multiplies floats by integers (com.microsoft). The floats are quantised with parameters that are
+// computed at run time.
+void dynamic_quantize_matmul(OnnxNode& n) {
+  const Dynamic q = dynamically_quantized(n, n.in(0));
+  const Edge a = n.multiply(n.subtract(q.integers, q.zero), q.scale),
+             b = dequantized(n, n.in(1), grid_at(n, 2, 3, n.rank(n.in(1)) - 1));
+  const Edge y = n.matmul(a, b);
+  n.out(n.has(4) ? n.add(y, n.in(4)) : y);
+}
+
+// Reads the numbers of `bits` bits each that a row of bytes holds, beginning with the lowest bits.
+class PackedRow {
+ public:
+  PackedRow(const uint8_t* bytes, int64_t bits) : bytes_(bytes), bits_(bits) {}
+  int operator[](int64_t i) const {
+    const int64_t at = i * bits_;
+    return bytes_[at / 8] >> (at % 8) & ((1 << bits_) - 1);
+  }
+
+ private:
+  const uint8_t* bytes_;
+  int64_t bits_;
+};
+
+// Returns weights [N, K] that are stored in blocks along K, each with a scale and a zero point; a
+// row takes whole bytes.
+Tensor unpacked_weights(OnnxNode& n, int64_t rows, int64_t columns) {
+  const int64_t bits = n.int_of("bits", 4), block = n.int_of("block_size");
+  if (bits != 2 && bits != 4 && bits != 8)
+    unsupported_node("weights of " + std::to_string(bits) + " bits are not supported");
+  if (rows < 1 || columns < 1 || block < 8 || block > (1 << 16) || block % 8 != 0)
+    bad_node("K, N or block_size is out of range");
+  const Tensor packed = n.known(n.in(1)), scale = n.known(n.in(2)),
+               zero = n.has(3) ? n.known(n.in(3)) : Tensor();
+  if (packed.empty() || scale.empty() || (n.has(3) && zero.empty()))
+    unsupported_node("weights that are computed at run time are not supported");
+  const int64_t blocks = ceil_div(columns, block), of_block = block * bits / 8,
+                zeros = ceil_div(checked_product(blocks, bits), int64_t{8});
+  const bool zero_of_floats = !zero.empty() && is_float(zero.type()),
+             zero_packed = !zero.empty() && !zero_of_floats;
+  const auto expect = [&](const Tensor& tensor, int64_t of_row, const char* what) {
+    if (tensor.elements() != checked_product(rows, of_row))
+      bad_node(std::string(what) + " do not fit K, N and block_size");
+  };
+  expect(packed, checked_product(blocks, of_block), "the weights");
+  expect(scale, blocks, "the scales");
+  if (!zero.empty()) expect(zero, zero_packed ? zeros : blocks, "the zero points");
+  if (packed.type() != ElementType::u8 || (zero_packed && zero.type() != ElementType::u8))
+    bad_node("weights and zero points must be bytes");
+  checked_count({rows, columns});
+  const std::vector<float> scales = scale.to_floats(),
+                           zero_values = zero_of_floats ? zero.to_floats() : std::vector<float>();
+  Tensor weights = Tensor::allocate(ElementType::f32, {rows, columns});
+  auto* to = weights.mutable_data<float>();
+  for (int64_t r = 0; r < rows; ++r) {
+    const PackedRow zero_row(zero_packed ? zero.data<uint8_t>() + r * zeros : nullptr, bits);
+    for (int64_t b = 0; b < blocks; ++b) {
+      const int64_t at = r * blocks + b;
+      const PackedRow values(packed.data<uint8_t>() + at * of_block, bits);
+      const float middle = zero_packed      ? static_cast<float>(zero_row[b])
+                           : zero_of_floats ? zero_values[static_cast<size_t>(at)]
+                                            : static_cast<float>(1 << (bits - 1));
+      const float step = scales[static_cast<size_t>(at)];
+      for (int64_t i = 0; i < std::min(block, columns - b * block); ++i)
+        *to++ = (static_cast<float>(values[i]) - middle) * step;
+    }
+  }
+  return weights;
+}
+
+// Inputs (com.microsoft): x, weights, scales, zero points, places of columns, bias.
+void matmul_n_bits(OnnxNode& n) {
+  if (n.has(4)) unsupported_node("an order of columns (g_idx) is not supported");
+  const Tensor weights = unpacked_weights(n, n.int_of("N"), n.int_of("K"));
+  const Edge y = n.matmul(n.in(0), n.stored(weights), false, true);
+  n.out(n.has(5) ? n.add(y, n.in(5)) : y);
+}
+
+}  // namespace
+
+std::vector<OnnxOp> onnx_quantization_ops() {
+  return {{"DequantizeLinear", dequantize_linear},
+          {"DynamicQuantizeLinear", dynamic_quantize_linear},
+          {"QLinearConv", qlinear_conv},
+          {"QLinearMatMul", qlinear_matmul},
+          {"QuantizeLinear", quantize_linear},
+          {"DequantizeLinear", dequantize_linear, kMicrosoft},
+          {"DynamicQuantizeMatMul", dynamic_quantize_matmul, kMicrosoft},
+          {"MatMulNBits", matmul_n_bits, kMicrosoft},
+          {"MatMulIntegerToFloat", matmul_integer_to_float, kMicrosoft},
+          {"QGemm", qgemm, kMicrosoft},
+          {"QLinearAdd", qlinear_binary, kMicrosoft},
+          {"QLinearAveragePool", qlinear_unary, kMicrosoft},
+          {"QLinearConcat", qlinear_concat, kMicrosoft},
+          {"QLinearConv", qlinear_conv, kMicrosoft},
+          {"QLinearGlobalAveragePool", qlinear_unary, kMicrosoft},
+          {"QLinearLeakyRelu", qlinear_unary, kMicrosoft},
+          {"QLinearMul", qlinear_binary, kMicrosoft},
+          {"QLinearSigmoid", qlinear_unary, kMicrosoft},
+          {"QLinearSoftmax", qlinear_unary, kMicrosoft},
+          {"QLinearWhere", qlinear_where, kMicrosoft},
+          {"QuantizeLinear", quantize_linear, kMicrosoft}};
+}
+
+}  // namespace clinfer

@@ -1,0 +1,52 @@
+// Turns the properties into thresholds and the engine's configuration.
+#include "gst/infer/settings/network.h"
+
+#include <algorithm>
+
+#include "gst/infer/settings/properties.h"
+#include "kernels/base/precision_text.h"
+
+namespace clinfer {
+
+const char* config_blurb() {
+  static const auto& blurb = *new std::string(
+      std::string("Engine options as KEY=VALUE,... with the GPU plug-in's key names. ") +
+      kPrecisionText);
+  return blurb.c_str();
+}
+
+DecodeSettings decode_settings(const Network& network, const Settings& settings) {
+  DecodeSettings decode = network.model_defaults;
+  if (settings.threshold) decode.threshold = static_cast<float>(*settings.threshold);
+  if (settings.iou_threshold) {
+    decode.iou_threshold = static_cast<float>(*settings.iou_threshold);
+    decode.suppress_all = true;
+  }
+  decode.max_detections = settings.max_detections;
+  decode.attach_tensors = settings.attach_tensors;
+  return decode;
+}
+
+void settle_config_file(const std::string& config, ModelOptions& options) {
+  Config stated;
+  stated.set_all(config);
+  if (!stated.config_file.empty()) options.config_file = stated.config_file;
+}
+
+Config engine_config(const Network& network, const Settings& settings) {
+  Config config;
+  configure(settings, config);
+  const auto stated = network.model->inputs()[network.image_input].shape[0];
+  config.batch = settings.batch_size == 0        ? kAutoBatch
+                 : stated == settings.batch_size ? 0
+                                                 : settings.batch_size;
+  config.nv12_two_inputs = settings.nv12_two_inputs;
+  config.set_all(settings.config);
+  if (config.tuning_mode.value_or(TuningMode::disabled) != TuningMode::disabled &&
+      config.tuning_file.empty())
+    throw Error{ErrorCode::bad_argument,
+                "tuning-mode needs a file: set tuning-file=FILE.json, it is made by create"};
+  return config;
+}
+
+}  // namespace clinfer

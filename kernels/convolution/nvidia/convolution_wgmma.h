@@ -1,0 +1,23 @@
+// Declares convolutions and matrix products by warpgroup matrix instructions (convolution_wgmma.cl,
+// convolution_wgmma_taps.cl): f16 data with sums in f32, and bytes with exact sums in 32 bits.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kernels/convolution/tiles/convolution_tile.h"
+
+namespace clinfer {
+
+std::string reject_wgmma(const OpDesc& desc, const TileProblem& problem,
+                         const DeviceTraits& traits);
+std::vector<TuningPoint> wgmma_space(const OpDesc& desc, const TileProblem& problem,
+                                     const DeviceTraits& traits);
+TuningPoint wgmma_heuristic(const OpDesc& desc, const TileProblem& problem,
+                            const DeviceTraits& traits);
+std::vector<double> wgmma_costs(const OpDesc& desc, const TileProblem& problem,
+                                const DeviceTraits& traits);
+KernelPlan wgmma_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
+                      const TuningPoint& point);
+
+}  // namespace clinfer

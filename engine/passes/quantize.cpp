@@ -338,18 +338,26 @@ class Quantizer {
     graph_.replace_uses({node, 0}, scaled);
   }
 
+  // Returns the place of the node that computes the values, which quantisation only rounds.
+  static size_t computed_at(const Node* node, const std::map<const Node*, size_t>& places) {
+    while (node->is("FakeQuantize") || node->is("Quantize") || node->is("Dequantize"))
+      node = node->inputs[0].node;
+    const auto found = places.find(node);
+    return found == places.end() ? 0 : found->second;
+  }
+
   // Returns whether all users of a Dequantize add it to floats that are computed later. The tail of the
   // operation that computes these then reads the bytes, which take a quarter of the memory until then.
   bool waits_for_sums(Node* dequantize, const std::map<const Node*, size_t>& places) const {
     if (bytes_.at(dequantize).grid.step.size() != 1) return false;
     const Edge value{dequantize, 0};
     const std::vector<Node*> users = graph_.users(value);
+    const size_t place = computed_at(dequantize, places);
     return !users.empty() && std::all_of(users.begin(), users.end(), [&](const Node* user) {
       if (!user->is("Add") || user->inputs.size() != 2 || !user->tail.empty()) return false;
       const Edge other = user->inputs[user->inputs[0] == value ? 1 : 0];
-      const auto place = places.find(other.node);
-      return place != places.end() && place->second > places.at(dequantize) &&
-             bytes_of(other) == nullptr && other.node->shape(other.port) == dequantize->shape();
+      return computed_at(other.node, places) > place && bytes_of(other) == nullptr &&
+             other.node->shape(other.port) == dequantize->shape();
     });
   }
 

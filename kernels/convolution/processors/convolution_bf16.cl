@@ -126,7 +126,7 @@ inline void FN(copy_pixel)(__global ushort* to, int apart, __global const float*
 }
 
 // Stores the first `left` channels of v.
-void FN(store)(FV v, __global T* to, int left){STORE_FIRST(STORED, 16, v, to, left)}
+void FN(store)(FV v, __global T* to, int left) { STORE_FIRST(STORED, 16, v, to, left) }
 #define BEGIN_(p, k) float16 sum##p##_##k = 0;
 #define BEGIN(p) REPEAT_WITH(VECTORS, p, BEGIN_)
 #define WEIGHTS_(p, k) const uint16 weights##k = vload16(k, w);
@@ -137,8 +137,11 @@ void FN(store)(FV v, __global T* to, int left){STORE_FIRST(STORED, 16, v, to, le
 #define KEEP_(p, k) sums[p * VECTORS + k] = sum##p##_##k;
 #define KEEP(p) REPEAT_WITH(VECTORS, p, KEEP_)
 
-WORK_GROUP(1, 1, 1) KERNEL(IN(float, in), IN(uint, weights), OUT(ushort, scratch), OUT(T, out),
-                           const FN(Args) a TAIL_PARAMS) {
+// clang-format off: KERNEL begins a line (kernels/common/types.cl)
+WORK_GROUP(1, 1, 1)
+KERNEL(IN(float, in), IN(uint, weights), OUT(ushort, scratch), OUT(T, out),
+       const FN(Args) a TAIL_PARAMS) {
+  // clang-format on
   float16 sums[TILE_P * VECTORS];
   __global ushort* const copies = AT(scratch) + (int)get_group_id(0) * a.scratch;
   const int apart = a.unit_pixels * ROW, block_size = (a.depth + 1) / 2 * BLOCK;

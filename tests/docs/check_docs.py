@@ -37,7 +37,7 @@ def compiled(language, source, folder):
     path.write_text(source)
     warnings = ['-Wall', '-Wextra', '-Werror']
     if '#include <clinfer/' in source:  # the headers as they are installed
-        (pathlib.Path(folder) / 'clinfer').symlink_to(library.parent / 'library')
+        (pathlib.Path(folder) / 'clinfer').symlink_to(library.parent / 'library/clinfer')
         standard = ['-std=c11'] if language == 'c' else ['-std=c++20']
         return [*compiler, *standard, *warnings, '-Wno-missing-field-initializers', f'-I{folder}', str(path), '-o', f'{folder}/block',
                 str(library)]

@@ -24,7 +24,10 @@ float quotient(float a, float b) {
 // As an application's settings; afterwards those of the other tests are back.
 class DefaultFloatsTest : public testing::Test {
  protected:
-  DefaultFloatsTest() { std::fegetenv(&before_); }
+  DefaultFloatsTest() {
+    std::fegetenv(&before_);
+    std::feclearexcept(FE_ALL_EXCEPT);  // of earlier tests
+  }
   ~DefaultFloatsTest() override { std::fesetenv(&before_); }
 
  private:

@@ -180,6 +180,8 @@ def dynamic_batch(outputs):
         if len(own) < 2 or own[0] != 1:
             return None
         flat = op.reshape(zero, np.array([-1] + [1] * (len(own) - 1), np.int64), False)
+        if node.get_element_type() == ov.Type.boolean:
+            return op.logical_or(node, op.convert(flat, ov.Type.boolean))
         return op.add(node, op.convert(flat, node.get_element_type()))
     return outputs.each(batched)
 

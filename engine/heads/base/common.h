@@ -2,6 +2,7 @@
 // suppresses non-maxima.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <functional>
@@ -148,6 +149,34 @@ class Decided {
 // the picture a little.
 inline Decided::Kind unit_seen(float reach) {
   return reach > 2 ? Decided::second : reach > 0 ? Decided::first : Decided::open;
+}
+
+// The unit of a head's coordinates, in pixels of the network's picture.
+struct PixelUnits {
+  bool shares = false;  // true for shares of the picture, false for pixels
+  float x = 1, y = 1;
+};
+// Settles `units` by coordinates that reach this far; they are pixels while nothing tells.
+inline PixelUnits pixel_units(const Decided& units, float reach, const ModelFacts& facts) {
+  if (units.settle(unit_seen(reach), Decided::second) == Decided::second) return {};
+  return {true, static_cast<float>(facts.width), static_cast<float>(facts.height)};
+}
+
+// Returns whether rows of six hold corners, a score and the number of a class (second), as
+// DeepStream-Yolo's exporters write them before suppression, or something else (first), such as a
+// box and class scores. Rows whose corners are zeros are unused and tell nothing; open: all are.
+// `row(i)` gives the first of six values that lie one after the other.
+template <typename Row>
+Decided::Kind corner_rows_seen(size_t count, const Row& row) {
+  Decided::Kind seen = Decided::open;
+  for (size_t i = 0; i < count; ++i) {
+    const float* v = row(i);
+    if (std::all_of(v, v + 4, [](float corner) { return corner == 0; })) continue;
+    if (!(v[2] >= v[0] && v[3] >= v[1] && v[5] >= 0 && v[5] == std::floor(v[5])))
+      return Decided::first;
+    seen = Decided::second;
+  }
+  return seen;
 }
 
 // The size of a matrix [..., N, M] with ones before.

@@ -168,9 +168,8 @@ struct PairHead {
     const auto form_seen = ordered * 4 >= pair.rows * 3 ? Decided::first : Decided::second;
     const bool centers =
         form.settle(reach > 0 ? form_seen : Decided::open, Decided::first) == Decided::second;
-    const bool shares = units.settle(unit_seen(reach), Decided::second) == Decided::first;
-    const float x_unit = shares ? static_cast<float>(facts.width) : 1;
-    const float y_unit = shares ? static_cast<float>(facts.height) : 1;
+    const PixelUnits unit = pixel_units(units, reach, facts);
+    const float x_unit = unit.x, y_unit = unit.y;
 
     Candidates candidates(settings);
     size_t likely = 0;
@@ -295,9 +294,8 @@ struct BoxesLabels {
       }
     } else {
       const RowScan scan = scan_rows(rows, count, width, settings.threshold);
-      const bool shares = units.settle(unit_seen(scan.reach), Decided::second) == Decided::first;
-      const float x_unit = shares ? static_cast<float>(facts.width) : 1;
-      const float y_unit = shares ? static_cast<float>(facts.height) : 1;
+      const PixelUnits unit = pixel_units(units, scan.reach, facts);
+      const float x_unit = unit.x, y_unit = unit.y;
       for (const size_t i : scan.likely) {
         const float* row = rows.run(i * width, width, buffer);
         candidates.expect_probability(row[4]);

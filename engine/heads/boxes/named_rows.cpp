@@ -68,9 +68,8 @@ struct NamedRows {
       for (size_t k = 0; k < 4; ++k)
         if (const float v = values[i * width + box + k]; std::isfinite(v))
           reach = std::max(reach, std::fabs(v));
-    const bool shares = units.settle(unit_seen(reach), Decided::second) == Decided::first;
-    const float x_unit = shares ? static_cast<float>(facts.width) : 1;
-    const float y_unit = shares ? static_cast<float>(facts.height) : 1;
+    const PixelUnits unit = pixel_units(units, reach, facts);
+    const float x_unit = unit.x, y_unit = unit.y;
     const size_t x = box + (columns.y_first ? 1 : 0), y = box + (columns.y_first ? 0 : 1);
     Candidates candidates(settings);
     std::vector<float> buffer;

@@ -101,13 +101,12 @@ struct EndToEnd {
     const Floats values = values_of(rows, outputs);
     const size_t used = rows_used(rows, outputs), width = rows.columns;
     const BoxScan scan = scan_boxes(values, used, width, 0);
-    const bool shares = units.settle(unit_seen(scan.reach), Decided::second) == Decided::first;
-    const float x_unit = shares ? static_cast<float>(facts.width) : 1;
-    const float y_unit = shares ? static_cast<float>(facts.height) : 1;
+    const PixelUnits unit = pixel_units(units, scan.reach, facts);
+    const float x_unit = unit.x, y_unit = unit.y;
     // Pixels are corners in all such networks. Shares come from RT-DETR, whose boxes are centres,
     // and from graphs that end in their own suppression.
     bool centers = task == RowTask::obb;
-    if (!centers && shares)
+    if (!centers && unit.shares)
       centers =
           is_yolo || form.settle(scan.corners_or_centers(), Decided::first) == Decided::second;
     Candidates candidates(settings);
@@ -159,9 +158,8 @@ struct ClassFirst {
     const Floats values = values_of(rows, outputs);
     const size_t used = rows_used(rows, outputs), width = rows.columns;
     const BoxScan scan = scan_boxes(values, used, width, 2);
-    const bool shares = units.settle(unit_seen(scan.reach), Decided::second) == Decided::first;
-    const float x_unit = shares ? static_cast<float>(facts.width) : 1;
-    const float y_unit = shares ? static_cast<float>(facts.height) : 1;
+    const PixelUnits unit = pixel_units(units, scan.reach, facts);
+    const float x_unit = unit.x, y_unit = unit.y;
     Candidates candidates(settings);
     std::vector<float> buffer;
     const auto oriented = [&](const float* row) {
@@ -210,9 +208,8 @@ struct RowsOfSeven {
     const Floats values = values_of(rows, outputs);
     const size_t used = rows_used(rows, outputs);
     const BoxScan scan = scan_boxes(values, used, 7, 1);
-    const bool shares = units.settle(unit_seen(scan.reach), Decided::second) == Decided::first;
-    const float x_unit = shares ? static_cast<float>(facts.width) : 1;
-    const float y_unit = shares ? static_cast<float>(facts.height) : 1;
+    const PixelUnits unit = pixel_units(units, scan.reach, facts);
+    const float x_unit = unit.x, y_unit = unit.y;
     std::vector<float> buffer;
     bool first_whole = true, last_whole = true;
     for (size_t i = 0; i < used; ++i) {

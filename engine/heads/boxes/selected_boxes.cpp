@@ -60,9 +60,8 @@ struct SelectionHead {
     float reach = 0;
     for (size_t i = 0; i < boxes.size(); ++i)
       if (std::isfinite(boxes[i])) reach = std::max(reach, std::fabs(boxes[i]));
-    const bool shares = units.settle(unit_seen(reach), Decided::second) == Decided::first;
-    const float x_unit = shares ? static_cast<float>(facts.width) : 1;
-    const float y_unit = shares ? static_cast<float>(facts.height) : 1;
+    const PixelUnits unit = pixel_units(units, reach, facts);
+    const float x_unit = unit.x, y_unit = unit.y;
     Candidates candidates(settings);
     for (size_t i = 0; i + 3 <= picked.size(); i += 3) {
       const int64_t image = picked[i], label = picked[i + 1], row = picked[i + 2];

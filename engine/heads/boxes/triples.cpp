@@ -163,9 +163,8 @@ struct TripleHead {
                                                                          : Decided::first;
     const bool centers = suppression != Suppression::none &&
                          form.settle(form_seen, Decided::first) == Decided::second;
-    const bool shares = units.settle(unit_seen(reach), Decided::second) == Decided::first;
-    const float x_unit = shares ? static_cast<float>(facts.width) : 1;
-    const float y_unit = shares ? static_cast<float>(facts.height) : 1;
+    const PixelUnits unit = pixel_units(units, reach, facts);
+    const float x_unit = unit.x, y_unit = unit.y;
     Candidates candidates(settings);
     for (size_t i = 0; i < rows; ++i) {
       const float* box = boxes.run(i * 4, 4, buffer);

@@ -76,24 +76,16 @@ struct RowHead {
   // Returns whether rows of six have corners and class numbers, which no row may contradict.
   bool are_corner_rows(const Floats& values) const {
     if (table.columns != 6) return false;
-    size_t rows = 0;
-    bool corners = true;
     std::vector<float> buffer;
-    for (size_t i = 0; i < table.rows && corners; ++i) {
-      const float* row = values.run(i * 6, 6, buffer);
-      if (std::all_of(row, row + 4, [](float v) { return v == 0; })) continue;
-      ++rows;
-      corners = row[2] >= row[0] && row[3] >= row[1] && row[5] >= 0 && row[5] == std::floor(row[5]);
-    }
-    const auto seen = !corners ? Decided::first : rows == 0 ? Decided::open : Decided::second;
+    const auto seen =
+        corner_rows_seen(table.rows, [&](size_t i) { return values.run(i * 6, 6, buffer); });
     return sixes.settle(seen, Decided::first) == Decided::second;
   }
 
   void decode_corner_rows(const Floats& values, const RowScan& scan, const DecodeSettings& settings,
                           Results& results) const {
-    const bool shares = units.settle(unit_seen(scan.reach), Decided::second) == Decided::first;
-    const float x_unit = shares ? static_cast<float>(facts.width) : 1;
-    const float y_unit = shares ? static_cast<float>(facts.height) : 1;
+    const PixelUnits unit = pixel_units(units, scan.reach, facts);
+    const float x_unit = unit.x, y_unit = unit.y;
     Candidates candidates(settings);
     std::vector<float> buffer;
     for (const size_t i : scan.likely) {
@@ -116,10 +108,9 @@ struct RowHead {
   // Decodes rows of centre, size, objectness and class scores, in pixels or shares of the input.
   void decode(const Floats& values, const RowScan& scan, std::span<const Tensor> outputs,
               const DecodeSettings& settings, Results& results) const {
-    const bool shares = units.settle(unit_seen(scan.reach), Decided::second) == Decided::first;
-    const float x_unit = shares ? static_cast<float>(facts.width) : 1;
-    const float y_unit = shares ? static_cast<float>(facts.height) : 1;
-    if (layout.guessed && !shares && !has_points(values)) {
+    const PixelUnits unit = pixel_units(units, scan.reach, facts);
+    const float x_unit = unit.x, y_unit = unit.y;
+    if (layout.guessed && !unit.shares && !has_points(values)) {
       results.contradiction = "no point lies inside the picture: the rows are rather those of " +
                               std::to_string(table.columns - 5) +
                               " classes (set labels, or labels-file)";

@@ -2,8 +2,8 @@
 // strides 8, 16, 32, which holds centre and size, a probability for each class, and what the task
 // adds: key points, an angle, or coefficients of mask prototypes, which are in a second output.
 #include <algorithm>
+#include <array>
 #include <bit>
-#include <cmath>
 #include <limits>
 #include <type_traits>
 
@@ -283,23 +283,18 @@ std::string objectness_seen(const Floats& values, const CellOutput& cells, size_
   return {};
 }
 
-// Returns a message if columns of six hold corners, a score and the number of a class in every cell, as
-// DeepStream-Yolo's exporters write them: class scores are no whole numbers, and sizes lie below centres
-// somewhere.
+// Returns a message if columns of six are no box and two class scores (corner_rows_seen()).
 std::string corners_seen(const Floats& values, const CellOutput& cells) {
   if (cells.columns != 6) return {};
-  size_t seen = 0;
-  for (size_t i = 0; i < cells.cells; ++i) {
-    const auto at = [&](size_t k) {
-      return values[cells.class_major ? k * cells.cells + i : i * cells.columns + k];
-    };
-    if (at(0) == 0 && at(1) == 0 && at(2) == 0 && at(3) == 0) continue;
-    ++seen;
-    if (!(at(2) >= at(0) && at(3) >= at(1) && at(5) >= 0 && at(5) == std::floor(at(5)))) return {};
-  }
-  return seen == 0 ? ""
-                   : "six columns hold corners, a score and the number of a class "
-                     "(post-process=yolox reads them)";
+  std::array<float, 6> row;
+  const auto seen = corner_rows_seen(cells.cells, [&](size_t i) {
+    for (size_t k = 0; k < row.size(); ++k)
+      row[k] = values[cells.class_major ? k * cells.cells + i : i * cells.columns + k];
+    return row.data();
+  });
+  return seen != Decided::second ? ""
+                                 : "six columns hold corners, a score and the number of a class "
+                                   "(post-process=yolox reads them)";
 }
 
 struct CellHead {
@@ -319,13 +314,12 @@ struct CellHead {
       return values[cell * cell_step + column * column_step];
     };
     const CellScan scan = scan_cells(values, cells, layout.classes);
-    const bool pixels = units.settle(unit_seen(scan.reach), Decided::second) == Decided::second;
-    const float x_unit = pixels ? 1 : static_cast<float>(facts.width);
-    const float y_unit = pixels ? 1 : static_cast<float>(facts.height);
+    const PixelUnits unit = pixel_units(units, scan.reach, facts);
+    const float x_unit = unit.x, y_unit = unit.y;
     const size_t tail = 4 + layout.classes;
     // Some point of some cell must lie more than a pixel from the corner, unless there are no
     // points.
-    if (layout.guessed && pixels && all_below(values, cells, tail, 1.01f)) {
+    if (layout.guessed && !unit.shares && all_below(values, cells, tail, 1.01f)) {
       results.contradiction =
           "no key point lies inside the picture: the columns are rather those of " +
           std::to_string(cells.columns - 4) + " classes (post-process=yolov8)";

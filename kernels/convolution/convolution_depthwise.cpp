@@ -16,18 +16,11 @@ namespace {
 // Number of products whose sum f32 holds exactly.
 constexpr int64_t kExactTaps = (1 << 24) / (255 * 255);
 
-std::string reject_shape(const ConvShape& s) {
-  if (s.in_channels != 1 || s.out_channels != 1)
-    return "not one input and one output channel in each group";
-  if (s.in[0] != 1 || s.out[0] != 1 || s.kernel[0] != 1) return "three spatial dimensions";
-  return "";
-}
-
 std::string reject(const OpDesc& desc, const DeviceTraits&) {
   if (desc.constants[1].empty()) return "the weights are not constant";
   if (std::string why = reject_float_data(desc); !why.empty()) return why;
   const TileProblem problem = convolution_problem(desc);
-  if (std::string why = reject_shape(problem.shape); !why.empty()) return why;
+  if (std::string why = reject_depthwise_shape(problem.shape); !why.empty()) return why;
   if (std::string why = reject_channels(problem.shape, problem.in, problem.out); !why.empty())
     return why;
   return reject_tail(desc, 16, problem.axes);
@@ -37,10 +30,8 @@ std::string reject_int8(const OpDesc& desc, const DeviceTraits&) {
   if (!takes_bytes(desc)) return "the data are not bytes";
   if (std::string why = reject_byte_storage(desc); !why.empty()) return why;
   const TileProblem problem = convolution_problem(desc);
-  if (std::string why = reject_shape(problem.shape); !why.empty()) return why;
-  if (const size_t zeros = zero_points(desc).size();
-      zeros != 1 && zeros != static_cast<size_t>(problem.shape.groups))
-    return "neither one zero point nor one for each channel";
+  if (std::string why = reject_depthwise_shape(problem.shape); !why.empty()) return why;
+  if (std::string why = reject_depthwise_zeros(desc, problem.shape); !why.empty()) return why;
   if (problem.shape.taps() > kExactTaps) return "sums of too many products";
   if (std::string why = reject_channels(problem.shape, problem.in, problem.out); !why.empty())
     return why;
@@ -285,6 +276,21 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
 }
 
 }  // namespace
+
+std::string reject_depthwise_shape(const ConvShape& shape) {
+  if (shape.in_channels != 1 || shape.out_channels != 1)
+    return "not one input and one output channel in each group";
+  if (shape.in[0] != 1 || shape.out[0] != 1 || shape.kernel[0] != 1)
+    return "three spatial dimensions";
+  return "";
+}
+
+std::string reject_depthwise_zeros(const OpDesc& desc, const ConvShape& shape) {
+  const size_t zeros = zero_points(desc).size();
+  return zeros == 1 || zeros == static_cast<size_t>(shape.groups)
+             ? ""
+             : "neither one zero point nor one for each channel";
+}
 
 const KernelFamily& depthwise_family() {
   static const KernelFamily family{"conv_depthwise", 2, reject, space, heuristic, plan, costs};

@@ -63,17 +63,13 @@ std::string reject(const OpDesc& desc, const DeviceTraits& traits) {
     return "no GPU of NVIDIA's with dot products";
   const TileProblem problem = convolution_problem(desc);
   const ConvShape& s = problem.shape;
-  if (s.in_channels != 1 || s.out_channels != 1)
-    return "not one input and one output channel in each group";
+  if (std::string why = reject_depthwise_shape(s); !why.empty()) return why;
   if (has_shifts(desc)) return "the weights are bytes only after a shift";
-  if (s.in[0] != 1 || s.out[0] != 1 || s.kernel[0] != 1) return "three spatial dimensions";
   if (s.kernel[1] != s.kernel[2] || (s.kernel[2] != 3 && s.kernel[2] != 5))
     return "a kernel of other sizes than 3x3 and 5x5";
   if (s.dilation[1] != 1 || s.dilation[2] != 1) return "dilations";
   if (s.stride[1] > 2 || s.stride[2] > 2) return "strides above 2";
-  if (const size_t zeros = zero_points(desc).size();
-      zeros != 1 && zeros != static_cast<size_t>(s.groups))
-    return "neither one zero point nor one for each channel";
+  if (std::string why = reject_depthwise_zeros(desc, s); !why.empty()) return why;
   if (std::string why = reject_channels(s, problem.in, problem.out); !why.empty()) return why;
   if (points_of(desc, s, traits).empty()) return "the channels of a pixel are no whole words";
   return reject_tail(desc, 8, problem.axes);

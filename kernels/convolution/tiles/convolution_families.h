@@ -15,6 +15,9 @@ const KernelFamily& depthwise_family();
 const KernelFamily& depthwise_int8_family();
 // Depthwise convolution of bytes by dot products (convolution_depthwise_dot.cl).
 const KernelFamily& depthwise_dot_family();
+// Return why these families do not take the shape, or these zero points of bytes; "" if they do.
+std::string reject_depthwise_shape(const ConvShape& shape);
+std::string reject_depthwise_zeros(const OpDesc& desc, const ConvShape& shape);
 
 // Computes, by matrix instructions, convolutions of pixels whose channels are no whole words
 // (convolution_rows.cl).

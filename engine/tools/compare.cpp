@@ -255,7 +255,7 @@ std::string json_of(const Comparison& comparison, const std::string& sheet) {
   const JsonMembers agreement = json_agreement(comparison.all);
   members.insert(members.end(), agreement.begin(), agreement.end());
   members.emplace_back("worst", json_array(worst));
-  members.emplace_back("sheet", sheet.empty() ? "null" : json_quoted(sheet));
+  members.emplace_back("sheet", json_or_null(sheet));
   return json_object(members);
 }
 

@@ -271,15 +271,12 @@ std::string json_of(const Report& report) {
                                 {"frames", std::to_string(way.evidence.size())},
                                 {"rival", json_flag(rival)}}));
   }
-  const auto or_null = [](const std::string& text) {
-    return text.empty() ? std::string("null") : json_quoted(text);
-  };
   for (const DeviceTime& time : report.times)
     devices.push_back(json_object({{"id", json_quoted(time.device.id)},
                                    {"name", json_quoted(time.device.name)},
                                    {"images_per_second", json_number(time.images_per_second)},
                                    {"ms", json_number(time.ms)},
-                                   {"problem", or_null(time.problem)}}));
+                                   {"problem", json_or_null(time.problem)}}));
   return json_object({{"decided", json_flag(diagnosis.decided)},
                       {"verdict", json_quoted(verdict(diagnosis))},
                       {"own", std::to_string(diagnosis.own)},
@@ -289,7 +286,7 @@ std::string json_of(const Report& report) {
                       {"f16", json_half(report.half)},
                       {"devices", json_array(devices)},
                       {"line", json_quoted(report.line)},
-                      {"sheet", or_null(report.sheet)}}) +
+                      {"sheet", json_or_null(report.sheet)}}) +
          "\n";
 }
 

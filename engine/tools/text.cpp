@@ -43,4 +43,8 @@ std::string json_strings(const std::vector<std::string>& texts) {
   return json_array(quoted);
 }
 
+std::string json_or_null(const std::string& text) {
+  return text.empty() ? "null" : json_quoted(text);
+}
+
 }  // namespace clinfer

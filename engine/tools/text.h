@@ -1,4 +1,4 @@
-// Text of reports: printf() into a string, and JSON.
+// Formats text of reports: by printf() into a string, and as JSON.
 #pragma once
 
 #include <string>
@@ -16,5 +16,6 @@ using JsonMembers = std::vector<std::pair<std::string, std::string>>;
 std::string json_object(const JsonMembers& members);
 std::string json_array(const std::vector<std::string>& values);
 std::string json_strings(const std::vector<std::string>& texts);  // quotes them
+std::string json_or_null(const std::string& text);                // quotes it; null if it is empty
 
 }  // namespace clinfer

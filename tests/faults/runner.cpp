@@ -37,7 +37,7 @@ long stride_of(long total, long most) {
   return all && *all == '1' ? 1 : std::max(1L, (total + most - 1) / std::max(1L, most));
 }
 
-// CLINFER_TEST_POINTS=FIRST-LAST: these alone, to look at one that failed.
+// CLINFER_TEST_POINTS=FIRST-LAST limits a run to these points, to look at one that failed.
 struct Points {
   long first = 0, last = 0;  // 0: all
 };

@@ -49,6 +49,9 @@ class DeviceRequest final : public InferRequest {
   void cancel() override { cancelled_ = true; }
   const Tensor& output(size_t index) const override { return outputs_.at(index); }
 
+  // Lets the next start() upload again what set_input() stored, without a conversion on the host:
+  // for measurements. To be called while idle.
+  void upload_again() { inputs_.upload_again(); }
   // Used by the functions of engine/opencl.h while the request is idle.
   RequestInputs& inputs() { return inputs_; }
   RequestOutputs& outputs() { return outputs_; }

@@ -68,7 +68,7 @@ void RequestInputs::keep_other_images(size_t target, size_t images) {
   device->second.pending |= std::exchange(device->second.bound, false);
 }
 
-void RequestInputs::set_tensor(size_t index, const Tensor& value) {
+void RequestInputs::set_tensor(size_t index, const Tensor& value) try {
   work_.check_idle();
   const size_t target = network_input(index);
   const Port& port = network_.inputs[index];
@@ -78,12 +78,35 @@ void RequestInputs::set_tensor(size_t index, const Tensor& value) {
     throw Error(ErrorCode::bad_argument, "input " + std::to_string(index) + " (\"" + port.name +
                                              "\") is " + to_string(port.shape) +
                                              ", the value given is " + to_string(value.shape()));
-  const TensorDesc& desc = stored_input(target);
   replace_input(target);
+  store(target, value);
+  host_[target].dirty = true;
+} catch (const cl::Error& error) {
+  ocl::rethrow(error, "allocating memory for an input");
+}
+
+void RequestInputs::store(size_t target, const Tensor& value) {
+  const TensorDesc& desc = stored_input(target);
+  const size_t bytes = static_cast<size_t>(desc.span()) * size_of(desc.type);
+  if (bytes == 0) return;
   HostInput& input = host_[target];
-  input.bytes.resize(static_cast<size_t>(desc.span()) * size_of(desc.type));
-  if (!input.bytes.empty()) scatter_to(value, desc, input.bytes.data());
-  input.dirty = true;
+  if (input.stored == nullptr) {
+    input.stored = network_.make_host_memory(work_.stream.queue, bytes);
+    std::fill_n(input.stored->data(), bytes, std::byte{0});  // gaps between elements stay zeros
+  }
+  scatter_to(value, desc, input.stored->data());
+}
+
+void RequestInputs::upload_again() {
+  work_.check_idle();
+  for (size_t target = 0; target < host_.size(); ++target) {
+    const auto device = device_.find(target);
+    const bool in_use =
+        std::ranges::none_of(pictures_,
+                             [&](const auto& picture) { return picture.first.first == target; }) &&
+        (device == device_.end() || !device->second.bound) && !host_[target].from_memory;
+    host_[target].dirty |= in_use && host_[target].stored != nullptr;
+  }
 }
 
 std::span<std::byte> RequestInputs::memory(size_t index) try {
@@ -188,13 +211,8 @@ void RequestInputs::take_along(const RequestMemory& before) {
 
 // Converts inputs that the device stores in another form than the port states.
 void RequestInputs::convert_memory(size_t target) {
-  HostInput& input = host_[target];
-  const TensorDesc& desc = stored_input(target);
   const Port& port = network_.network_inputs[target];
-  input.bytes.resize(static_cast<size_t>(desc.span()) * size_of(desc.type));
-  if (!input.bytes.empty())
-    scatter_to(Tensor::view(port.type, port.shape, input.memory->data(), nullptr), desc,
-               input.bytes.data());
+  store(target, Tensor::view(port.type, port.shape, host_[target].memory->data(), nullptr));
 }
 
 void RequestInputs::enqueue() {
@@ -220,10 +238,10 @@ void RequestInputs::upload() {
   for (size_t i = 0; i < host_.size(); ++i) {
     HostInput& input = host_[i];
     const bool direct = input.from_memory && !input.dirty;
-    const size_t bytes = direct ? input.memory->bytes() : input.bytes.size();
-    if ((!input.dirty && !direct) || bytes == 0 || stored_input(i).elements() == 0) continue;
+    const ocl::HostMemory* const from = (direct ? input.memory : input.stored).get();
+    if ((!input.dirty && !direct) || from == nullptr || stored_input(i).elements() == 0) continue;
     work_.run->write(network_.whole.place_of(Edge{network_.plan().graph->parameters[i], 0}),
-                     direct ? input.memory->data() : input.bytes.data(), bytes);
+                     from->data(), from->bytes());
     input.dirty = false;
   }
   for (auto& [target, input] : device_) {
@@ -245,9 +263,10 @@ void RequestInputs::abandon() {
 }
 
 std::shared_ptr<void> RequestInputs::leave() {
-  std::vector<std::pair<std::vector<std::byte>, std::shared_ptr<ocl::HostMemory>>> uploads;
+  std::vector<std::pair<std::shared_ptr<ocl::HostMemory>, std::shared_ptr<ocl::HostMemory>>>
+      uploads;
   for (HostInput& input : host_)
-    if (!input.dirty) uploads.emplace_back(std::exchange(input.bytes, {}), input.memory);
+    if (!input.dirty) uploads.emplace_back(std::exchange(input.stored, {}), input.memory);
   // Keeps pictures on the device: the next inference reads them again, with kernels of its own.
   std::map<Place, Picture> kept;
   for (auto& [place, picture] : pictures_) {

@@ -24,6 +24,7 @@ class RequestInputs {
   // well.
   void set_tensor(size_t index, const Tensor& value);
   std::span<std::byte> memory(size_t index);
+  void upload_again();
   void set_buffer(size_t index, const cl::Buffer& buffer, size_t offset, const cl::Event& ready);
   Placement set_frame(size_t index, const Frame& frame, const FrameTransform& transform,
                       size_t image, const FrameMemory* memory);
@@ -55,10 +56,10 @@ class RequestInputs {
   std::shared_ptr<void> leave();
 
  private:
-  // An input given by the host: its bytes as the plan stores them, to be uploaded by the next
-  // start().
+  // An input given by the host: its bytes as the plan stores them, in memory from which the device
+  // copies at full speed, to be uploaded by the next start().
   struct HostInput {
-    std::vector<std::byte> bytes;
+    std::shared_ptr<ocl::HostMemory> stored;  // null until the input is first set
     bool dirty = false;
     // The memory that memory() returned, in the port's type and shape. `from_memory`: the input was
     // set by writing there.
@@ -101,6 +102,8 @@ class RequestInputs {
   void replace_input(size_t target);
   // Prepares for setting one image of an input: the other images keep the values that they have.
   void keep_other_images(size_t target, size_t images);
+  // Stores a tensor of the input's shape as the plan has it.
+  void store(size_t target, const Tensor& value);
   void convert_memory(size_t target);
   bool is_stored_as_given(size_t target) const;
   Placement set_picture(size_t target, const Frame& frame, DeviceFrame::Source source,

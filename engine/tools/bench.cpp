@@ -156,6 +156,7 @@ void run(const Arguments& arguments) {
 
   const auto feed_for = [&](const CompiledModel& compiled) {
     Feed feed(compiled);
+    feed.uploads = !arguments.has("--inputs-once");
     if (frame) {
       feed.image = find_image_input(compiled.inputs());
       feed.frame = &frame->frame();
@@ -287,6 +288,8 @@ Command bench_command() {
         {"--batch", "N", "images per inference, 0 = AUTO; what the model states unless given"},
         {"--seconds", "S", "how long to measure (10)"},
         {"--sync", "", "one request at a time"},
+        {"--inputs-once", "",
+         "upload the inputs once; else each inference uploads them, converted before"},
         {"--repeat", "N",
          "then compare the results of N inferences with those of the first, bit by bit"},
         {"--frames", "WxH:FORMAT",

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "engine/measure/noise.h"
+#include "engine/runtime/infer_request.h"
 #include "kernels/base/threads.h"
 
 namespace clinfer {
@@ -42,6 +43,7 @@ void Feed::prepare(InferRequest& request) const {
 }
 
 void Feed::before_start(InferRequest& request) const {
+  if (auto* const own = dynamic_cast<DeviceRequest*>(&request); own && uploads) own->upload_again();
   if (!image) return;
   for (size_t i = 0; i < image->batch; ++i)
     request.set_frame(image->index, *frame, image->transform, i);

@@ -18,13 +18,16 @@ struct Measured {
   double percentile(double p) const;  // by the nearest-rank method
 };
 
-// The inputs for inferences: tensors that are set once, or a frame before each start.
+// The inputs for inferences: tensors, or a frame before each start.
 struct Feed {
   explicit Feed(const CompiledModel& compiled);  // noise for every input
 
   std::vector<Tensor> tensors;
   std::optional<ImageInput> image;
   const Frame* frame = nullptr;
+  // Whether each inference uploads its tensors, which were converted to the stored form once; else
+  // they stay on the device, as with requests of several devices.
+  bool uploads = true;
 
   void prepare(InferRequest& request) const;
   void before_start(InferRequest& request) const;

@@ -5,9 +5,10 @@
               [--batches 1,8,32] [--layers yolov8s,resnet50] [--seconds 2] [--device D] [--peer PROGRAM] [--peer-seconds 1] [--peer-limit 600]
               [--limit SECONDS] [--config KEY=VALUE...] [--tflops T --gbytes G]
 
-Writes the networks itself (networks.py). One table, milliseconds a batch: the latency of one request whose results are
-read back (its input was set once and stays on the device; the peer's is uploaded each time); batches in a row, of two requests, against the peer's time of the device alone (no copies); the
-sum of the kernels' times by counters, each of which holds some microseconds of its launch; and the roofline: for each layer that has a kernel the larger of operations / peak and bytes / bandwidth,
+Writes the networks itself (networks.py). One table, milliseconds a batch: the latency of one request that uploads its inputs and reads
+its results back, as the peer's does, of inputs that were converted before on both sides; batches in a row, of two requests whose inputs
+stay on the device, against the peer's time of the device alone (no copies); the sum of the kernels' times by counters, each of which
+holds some microseconds of its launch; and the roofline: for each layer that has a kernel the larger of operations / peak and bytes / bandwidth,
 where a layer reads its data and weights and writes its result once, in f16, and what is fused into it is free but for further tensors.
 --layers prints each layer's time and its share of that. --peer names a program that takes `MODEL --precision fp16 --batch B... --mode
 graph [--io]` and prints a line of JSON a batch with model, batch, ms_median and ms_event_median; it runs right after each network's own
@@ -148,8 +149,8 @@ def measure(args, models):
         for batch in args.batches:
             try:
                 latencies[model.stem, batch] = bench(args, model, batch, "--sync")["latency_ms"]["p50"]
-                in_a_row[model.stem, batch] = 1e3 * batch / bench(args, model, batch)["images_per_second"]
-                counted = bench(args, model, batch, "--sync", "--perf-count")
+                in_a_row[model.stem, batch] = 1e3 * batch / bench(args, model, batch, "--inputs-once")["images_per_second"]
+                counted = bench(args, model, batch, "--sync", "--inputs-once", "--perf-count")
             except RuntimeError as error:
                 print(f"{model.stem} batch {batch}: {error}", flush=True)
                 continue

@@ -8,9 +8,9 @@
     transformers.py --device GPU --batches 1,8,32 --peer PEER
 
 Writes the networks itself, with random weights and as exporters write them: softmax(q k^T / sqrt(size)) v of two products, LayerNorm
-as MVN, a factor and a summand. Each round measures every side once, in turn, one request at a time, results read back (the peer uploads its input, too); what counts are
+as MVN, a factor and a summand. Each round measures every side once, in turn, one request at a time, inputs uploaded and results read back; what counts are
 the medians of the rounds' ratios. --before is a program of another version. --openvino names a Python that has openvino and numpy; it
-runs f32 with the latency hint. --peer names a program that takes `--batch B... NAMES` and prints a line of JSON a batch with model,
+runs f32 with the latency hint. --peer names a program that takes `NAMES --batch B...` and prints a line of JSON a batch with model,
 batch and ms_median; it runs once after the rounds, and its ratio is of medians. --write leaves the networks in a folder and measures
 nothing. Needs Python 3.8+.
 """
@@ -143,7 +143,7 @@ def main():
                 print(json.dumps(rows[-1]), flush=True)
     peers = {}
     if args.peer:
-        for line in run([*args.peer.split(), "--batch", *batches, *names]):
+        for line in run([*args.peer.split(), *names, "--batch", *batches]):
             peers[line["model"], line["batch"]] = line["ms_median"]
 
     others = (["before"] if args.before else []) + (["openvino"] if args.openvino else []) + (["peer"] if args.peer else [])

@@ -139,11 +139,15 @@ class OfOneType {
 
 // Finds float tensors on their way into a layer of integers. Rounded to f16 they would give other
 // bytes, and later layers amplify the difference: scores of detectors move by a tenth. Tensors that
-// one operation reads and writes have one type, so they all stay f32. Excepted are long sums, for
-// which matrix instructions matter, and sums of pictures themselves, whose values have few digits.
+// one operation reads and writes have one type, so they all stay f32. Excepted are sums in which the
+// rounding errors of f16 average out: long ones, and those of picture values themselves, which have
+// few digits. Matrix instructions take f16 only, so that there all sums but the shortest, as of a
+// depthwise convolution, are worth it.
 class FloatsBeforeBytes {
  public:
-  explicit FloatsBeforeBytes(const Graph& graph) {
+  FloatsBeforeBytes(const Graph& graph, const DeviceTraits& traits) {
+    const bool matrices = traits.matrix != MatrixUnit::none && !traits.is_cpu;  // AMX has no f16
+    const int64_t short_sum = matrices ? kShortSumForMatrices : kShortSum;
     const auto makes_bytes = [](const auto& node) {
       return node->is("Quantize") || quantizes(node->tail);
     };
@@ -153,7 +157,7 @@ class FloatsBeforeBytes {
       if (node->def && !is_wide(*node)) together_.unite(*node);
     for (const auto& node : graph.nodes()) {
       if (!node->def || node->inputs.empty() || !is_data(node->inputs[0])) continue;
-      const int64_t most = node->inputs[0].node->is("Parameter") ? 0 : kShortSum;
+      const int64_t most = node->inputs[0].node->is("Parameter") ? 0 : short_sum;
       if (terms_of_a_sum(*node) > most) summed.insert(together_.root(output_of(node->inputs[0])));
     }
     for (const auto& node : graph.nodes()) {
@@ -168,7 +172,8 @@ class FloatsBeforeBytes {
   bool contain(const Node& node, int port) { return wide_.contains(together_.root({&node, port})); }
 
  private:
-  static constexpr int64_t kShortSum = 512;
+  // The most products of a short sum.
+  static constexpr int64_t kShortSum = 512, kShortSumForMatrices = 15;
 
   OfOneType together_;
   std::set<Output> wide_;
@@ -262,7 +267,7 @@ bool half_activations(const Config& config, const Graph& graph, bool device_has_
 }
 
 void set_precision(Graph& graph, const PassContext& context) {
-  FloatsBeforeBytes before_bytes(graph);
+  FloatsBeforeBytes before_bytes(graph, context.traits);
   KeepSortedInF32 to_sort(graph);
   for (const auto& node : graph.nodes()) {
     if (context.bf16_products && adds_up_products(*node)) node->attributes.set("products", "bf16");

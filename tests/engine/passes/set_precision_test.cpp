@@ -11,9 +11,10 @@ namespace {
 using test::GraphBuilder;
 
 // The graph so far, with the storage types of a device that computes in f16.
-std::unique_ptr<Graph> in_half(GraphBuilder& b) {
+std::unique_ptr<Graph> in_half(GraphBuilder& b, MatrixUnit matrix = MatrixUnit::none) {
   auto graph = b.finish();
   PassContext context;
+  context.traits.matrix = matrix;
   context.activations = ElementType::f16;
   set_precision(*graph, context);
   return graph;
@@ -170,7 +171,8 @@ TEST(SetPrecision, InputsOfTheHostStayWide) {
 // second of `terms` products to a sum, then a function whose result becomes bytes where
 // `quantized`, and stays floats else. In front, the picture, which becomes bytes itself unless a
 // convolution `sums` it up.
-std::vector<ElementType> types_between_bytes(int64_t terms, bool quantized, bool sums = false) {
+std::vector<ElementType> types_between_bytes(int64_t terms, bool quantized, bool sums = false,
+                                             MatrixUnit matrix = MatrixUnit::none) {
   GraphBuilder b;
   const Edge picture = b.parameter({1, 3, 4, 4}),
              source = sums ? b.op("Convolution", 1, {picture, zeros(b, {3, 3, 1, 1})}) : picture,
@@ -179,7 +181,7 @@ std::vector<ElementType> types_between_bytes(int64_t terms, bool quantized, bool
              third = b.op("Convolution", 1, {second, zeros(b, {8, terms, 1, 1})}),
              last = b.op("Sqrt", 1, {third}), next = quantized ? bytes_of(b, last) : last;
   b.result(next);
-  const auto graph = in_half(b);
+  const auto graph = in_half(b, matrix);
   std::vector<ElementType> types;
   for (const Edge& edge : {picture, first, second, second.node->inputs[1], third, last})
     types.push_back(edge.node->outputs[0].type);
@@ -194,6 +196,11 @@ TEST(SetPrecision, FloatsBeforeBytesStayWide) {
   // Long sums are for matrix instructions; pictures have few digits.
   EXPECT_EQ(types_between_bytes(513, true), (std::vector{f32, f16, f16, f16, f16, f16}));
   EXPECT_EQ(types_between_bytes(512, true, true), (std::vector{f16, f32, f32, f32, f32, f32}));
+  // Matrix instructions take f16, and are worth it for shorter sums.
+  EXPECT_EQ(types_between_bytes(15, true, false, MatrixUnit::ptx),
+            (std::vector{f32, f32, f32, f32, f32, f32}));
+  EXPECT_EQ(types_between_bytes(16, true, false, MatrixUnit::ptx),
+            (std::vector{f32, f16, f16, f16, f16, f16}));
 }
 
 // A summand in the kernel that makes the bytes is rounded there like the sum.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <system_error>
 
 #include "engine/measure/noise.h"
 #include "engine/runtime/graph_run.h"
@@ -90,10 +91,6 @@ bool same_bits(const Tensor& a, const Tensor& b) {
   return a.shape() == b.shape() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
 }
 
-}  // namespace
-
-ocl::Instantiation program_of_sums() { return ocl::instantiate(spec_of_sums(0)); }
-
 std::shared_ptr<const cuda::Device> open_cuda(const ocl::Device& device) {
   const ocl::MemorySharing sharing(device);
   if (const std::string& problem = sharing.problem(MemoryHandle::opaque); !problem.empty())
@@ -105,26 +102,26 @@ std::shared_ptr<const cuda::Device> open_cuda(const ocl::Device& device) {
   return cuda::Device::find(*uuid);
 }
 
-void load_graph_kernels(DeviceNetwork& network, unsigned threads) {
-  std::vector<std::pair<std::string, std::string>>
-      binaries;  // kernels' names, and the binaries of their programs
-  const auto add = [&](const SizedPlan& sized) {
+}  // namespace
+
+CudaOpening::CudaOpening(const ocl::Device& device) {
+  const auto open = [&device] { return open_cuda(device); };
+  try {
+    opened_ = std::async(std::launch::async, open);
+  } catch (const std::system_error&) {  // no thread can be had
+    opened_ = std::async(std::launch::deferred, open);
+  }
+}
+
+ocl::Instantiation program_of_sums() { return ocl::instantiate(spec_of_sums(0)); }
+
+void check_plans(const DeviceNetwork& network) {
+  const auto check = [](const SizedPlan& sized) {
     if (const std::string why = reject_graph(sized); !why.empty())
       throw cuda::Failure(ErrorCode::unsupported, why);
-    for (size_t s = 0; s < sized.plan.steps.size(); ++s)
-      for (const std::string& name : sized.kernel_names[s])
-        if (network.graph_kernels.try_emplace(name).second)
-          binaries.emplace_back(name, sized.programs->binary(name));
   };
-  add(network.whole);
-  for (const auto& [images, sized] : network.partial) add(sized);
-  std::vector<std::shared_ptr<const cuda::Kernel>> kernels(binaries.size());
-  parallel_for(binaries.size(), threads, [&](size_t i) {
-    kernels[i] = std::make_shared<cuda::Kernel>(network.cuda, std::move(binaries[i].second),
-                                                binaries[i].first);
-  });
-  for (size_t i = 0; i < binaries.size(); ++i)
-    network.graph_kernels[binaries[i].first] = std::move(kernels[i]);
+  check(network.whole);
+  for (const auto& [images, sized] : network.partial) check(sized);
 }
 
 void check_graphs(const std::shared_ptr<const DeviceNetwork>& network,

@@ -2,19 +2,27 @@
 #pragma once
 
 #include <functional>
+#include <future>
 #include <memory>
 
 #include "engine/runtime/device_network.h"
 
 namespace clinfer {
 
-// Opens the CUDA device that is the same as an OpenCL device. Throws cuda::Failure with the reason
-// if there is none.
-std::shared_ptr<const cuda::Device> open_cuda(const ocl::Device& device);
+// Opens the CUDA device that is the same as an OpenCL device, on a thread of its own: either
+// driver takes more than 0.1 s to make a context.
+class CudaOpening {
+ public:
+  explicit CudaOpening(const ocl::Device& device);
+  // Waits. To be called once. Throws cuda::Failure with the reason if there is no such device.
+  std::shared_ptr<const cuda::Device> finish() { return opened_.get(); }
 
-// Loads the built kernels of all plans for CUDA. Throws cuda::Failure if it does not take one of
-// them.
-void load_graph_kernels(DeviceNetwork& network, unsigned threads);
+ private:
+  std::future<std::shared_ptr<const cuda::Device>> opened_;
+};
+
+// Throws cuda::Failure with the reason if a plan of the network cannot be launched as graphs.
+void check_plans(const DeviceNetwork& network);
 
 // Returns the kernel by which check_graphs() compares memory: a program of the whole plan.
 ocl::Instantiation program_of_sums();

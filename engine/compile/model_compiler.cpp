@@ -132,7 +132,7 @@ std::shared_ptr<DeviceModel> ModelCompiler::compile(const Progress& progress,
   if (std::string why = compilers->take_problem(); !why.empty()) report_.warnings.push_back(why);
   network_->options.driver_compiles = compilers->has_problem();
   if (network_->cuda != nullptr) {
-    load_graph_kernels(*network_, config_.max_num_threads);
+    check_plans(*network_);
     const auto begin = std::chrono::steady_clock::now();
     // Results are compared as they lie there, without making floats of halves.
     const bool half_outputs = std::exchange(network_->options.half_outputs, true);
@@ -256,6 +256,11 @@ void ModelCompiler::open_device() {
           std::to_string(config_.streams));
     config_.streams = 1;
   }
+  const std::string no_graphs = why_no_graphs();
+  std::optional<CudaOpening> opening;
+  if (no_graphs.empty() && config_.launch != Config::Launch::queue && !device.info.is_cpu &&
+      !device.info.is_integrated)
+    opening.emplace(device);
   network_->context = options_.context      ? options_.context
                       : network_->exclusive ? network_->exclusive->context
                                             : ocl::create_context(match);
@@ -272,23 +277,27 @@ void ModelCompiler::open_device() {
            network_->traits.grid_barrier == GridBarrier::none)
     network_->traits.grid_barrier = GridBarrier::single;
   network_->external = std::make_unique<const ocl::MemorySharing>(network_->context->device);
-  open_graphs();
+  open_graphs(std::move(opening), no_graphs);
+}
+
+// Returns why inferences do not run as graphs whatever the device is; "" if they may. Measurements,
+// observers of single steps and shared queues need OpenCL's launches.
+std::string ModelCompiler::why_no_graphs() const {
+  return config_.perf_count                              ? "layers are timed"
+         : options_.expose_layers                        ? "layers are compared"
+         : options_.context || network_->exclusive       ? "the queue is shared"
+         : config_.persistent == Config::Persistent::yes ? "persistent kernels"
+                                                         : "";
 }
 
 // Uses CUDA's memory from the beginning if inferences run as graphs; persistent kernels, which save
-// launches, are then not needed. Measurements, observers of single steps and shared queues need
-// OpenCL's launches.
-void ModelCompiler::open_graphs() {
+// launches, are then not needed. `why` says why they do not, or is "".
+void ModelCompiler::open_graphs(std::optional<CudaOpening> opening, std::string why) {
   barrier_ = network_->traits.grid_barrier;
   if (config_.launch == Config::Launch::queue || network_->shares_host_memory()) return;
-  std::string why = config_.perf_count                              ? "layers are timed"
-                    : options_.expose_layers                        ? "layers are compared"
-                    : options_.context || network_->exclusive       ? "the queue is shared"
-                    : config_.persistent == Config::Persistent::yes ? "persistent kernels"
-                                                                    : "";
   bool ought_to_work = false;
-  if (why.empty()) try {
-      network_->cuda = open_cuda(network_->context->device);
+  if (opening) try {
+      network_->cuda = opening->finish();
       network_->traits.grid_barrier = GridBarrier::none;
       report_.launch = "graph";
       return;
@@ -305,6 +314,7 @@ void ModelCompiler::open_graphs() {
 
 void ModelCompiler::leave_graphs(const std::string& why) {
   network_->cuda.reset();
+  network_->graph_kernels.reset();
   network_->traits.grid_barrier = barrier_;
   report_.launch = "queue (" + why + ")";
 }
@@ -608,16 +618,26 @@ void ModelCompiler::build(SizedPlan& sized, const Progress& progress) {
     }
     sized.kernel_names.push_back(std::move(names));
   }
-  if (network_->cuda != nullptr && &sized == &network_->whole) wanted.push_back(program_of_sums());
-  ocl::Programs::Building building(
-      *network_->context, wanted,
-      {network_->cache.get(),
-       config_.max_num_threads,
-       config_.sources_dumps_dir,
-       progress,
-       &sized == &network_->whole ? nullptr : network_->whole.programs.get(),
-       {},
-       config_.dump_kernels ? "." : ""});
+  ocl::BuildOptions options{network_->cache.get(),
+                            config_.max_num_threads,
+                            config_.sources_dumps_dir,
+                            progress,
+                            &sized == &network_->whole ? nullptr : network_->whole.programs.get(),
+                            {},
+                            config_.dump_kernels ? "." : ""};
+  if (network_->cuda != nullptr) {
+    const ocl::Instantiation sums = program_of_sums();
+    if (&sized == &network_->whole) wanted.push_back(sums);
+    if (network_->graph_kernels == nullptr)
+      network_->graph_kernels = std::make_shared<GraphKernels>(
+          network_->cuda, network_->context->device.info, network_->cache.get());
+    // CUDA compiles a kernel at once, while others are still built.
+    options.built = [kernels = network_->graph_kernels, opencl_only = sums.kernel_name](
+                        const std::string& name, const cl::Program& program) {
+      if (name != opencl_only) kernels->make(name, ocl::Programs::binary(program));
+    };
+  }
+  ocl::Programs::Building building(*network_->context, wanted, options);
   if (first_tier_ && building.has_to_compile()) first_tier_->begin();
   sized.programs = building.finish();
   check_own_kernels(sized);

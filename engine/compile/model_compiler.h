@@ -7,6 +7,7 @@
 
 #include "engine/compile/first_tier.h"
 #include "engine/compile/graph_cache.h"
+#include "engine/compile/graph_launch.h"
 #include "engine/compile/weights.h"
 #include "engine/runtime/compiled_model.h"
 
@@ -61,7 +62,8 @@ class ModelCompiler {
   void warn_once(const std::string& warning);
   void warn_of_host_loops();
   void open_device();
-  void open_graphs();
+  std::string why_no_graphs() const;
+  void open_graphs(std::optional<CudaOpening> opening, std::string why);
   void leave_graphs(const std::string& why);
   bool graphs_ought_to_work(const cuda::Failure& failure) const;
   void open_cache();

@@ -87,7 +87,11 @@ class Driver {
   CLINFER_CUDA_FUNCTION(cuMemFreeHost);
   CLINFER_CUDA_FUNCTION(cuMemcpyHtoDAsync_v2);
   CLINFER_CUDA_FUNCTION(cuMemcpyDtoHAsync_v2);
-  CLINFER_CUDA_FUNCTION(cuModuleLoadDataEx);
+  CLINFER_CUDA_FUNCTION(cuLinkCreate_v2);
+  CLINFER_CUDA_FUNCTION(cuLinkAddData_v2);
+  CLINFER_CUDA_FUNCTION(cuLinkComplete);
+  CLINFER_CUDA_FUNCTION(cuLinkDestroy);
+  CLINFER_CUDA_FUNCTION(cuModuleLoadData);
   CLINFER_CUDA_FUNCTION(cuModuleUnload);
   CLINFER_CUDA_FUNCTION(cuModuleGetFunction);
   CLINFER_CUDA_FUNCTION(cuFuncSetAttribute);

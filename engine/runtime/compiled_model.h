@@ -10,7 +10,6 @@
 
 #include "engine/runtime/device_network.h"
 #include "engine/runtime/frames/frame_memory.h"
-#include "engine/runtime/problems.h"
 
 namespace clinfer {
 
@@ -45,9 +44,9 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   QueueHint priority() const override { return network_->hints.priority; }
   QueueHint throttle() const override { return network_->hints.throttle; }
   const std::vector<std::string>& warnings() const override { return report_.warnings; }
-  std::vector<std::string> take_problems() override { return problems_.take(); }
+  std::vector<std::string> take_problems() override { return network_->problems.take(); }
   // Any thread may call this.
-  void add_problem(std::string problem) { problems_.add(std::move(problem)); }
+  void add_problem(std::string problem) { network_->problems.add(std::move(problem)); }
   size_t kernel_count() const override { return network_->whole.kernel_count(); }
   double load_ms() const override { return report_.load_ms; }
   const TuningReport& tuning() const override { return report_.tuning; }
@@ -87,7 +86,6 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   const std::shared_ptr<const Model> model_;
   const std::shared_ptr<const DeviceNetwork> network_;
   const CompileReport report_;
-  Problems problems_;
   std::atomic<unsigned> next_request_{0};
   std::mutex mutex_;                                          // guards the members below
   std::vector<std::weak_ptr<ocl::Surface>> surfaces_;         // imported surfaces

@@ -134,10 +134,14 @@ std::shared_ptr<const cuda::Kernel> DeviceNetwork::extra_graph_kernel(
   extra_kernel(spec);
   const std::string name = ocl::instantiate(spec).kernel_name;
   const std::lock_guard lock(mutex_);
-  std::shared_ptr<const cuda::Kernel>& kernel = extra_graph_kernels_[name];
-  if (kernel == nullptr)
-    kernel = std::make_shared<cuda::Kernel>(cuda, extra_.at(name)->binary(name), name);
-  return kernel;
+  try {
+    return graph_kernels->make(name, extra_.at(name)->binary(name));
+  } catch (const cuda::Failure& failure) {
+    if (!std::exchange(told_of_frames_, true))
+      problems.add("inferences of some frames are launched one by one, by OpenCL: " +
+                   std::string(failure.what()));
+    return nullptr;
+  }
 }
 
 TuningPoint DeviceNetwork::preprocess_point(size_t input, PictureKind kind) const {

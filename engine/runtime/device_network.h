@@ -22,7 +22,9 @@
 #include "engine/plan/loop.h"
 #include "engine/runtime/device_memory.h"
 #include "engine/runtime/frames/picture_planes.h"
+#include "engine/runtime/graph_kernels.h"
 #include "engine/runtime/launch.h"
+#include "engine/runtime/problems.h"
 #include "kernels/frames/preprocess.h"
 
 namespace clinfer {
@@ -116,8 +118,8 @@ class DeviceNetwork {
   std::string largest_layer;  // the layer with the most work, for messages; may be empty
   std::shared_ptr<const ocl::ExclusiveQueue> exclusive;  // may be null
   std::shared_ptr<const ocl::Context> context;
-  std::shared_ptr<const cuda::Device> cuda;  // null unless inferences run as graphs
-  std::map<std::string, std::shared_ptr<const cuda::Kernel>> graph_kernels;  // by name
+  std::shared_ptr<const cuda::Device> cuda;     // null unless inferences run as graphs
+  std::shared_ptr<GraphKernels> graph_kernels;  // null without `cuda`
   DeviceTraits traits;  // the context's traits, adjusted to this network's streams
   ocl::QueueHints hints;
   std::unique_ptr<const ocl::MemorySharing> external;  // imports memory of other APIs
@@ -134,6 +136,7 @@ class DeviceNetwork {
   // Number of inferences that applications finished. Outlives the network.
   const std::shared_ptr<std::atomic<uint64_t>> finished = std::make_shared<std::atomic<uint64_t>>();
   std::map<std::pair<size_t, PictureKind>, TuningPoint> preprocess_points;  // by network input
+  mutable Problems problems;  // what users are to be told while the network runs
 
   // Replaces the streams, while there are no requests.
   void make_streams(unsigned count);
@@ -162,7 +165,7 @@ class DeviceNetwork {
                                                     size_t bytes) const;
   // Returns a kernel outside of the plan (preprocessing). It is built when first used, and kept.
   cl::Kernel extra_kernel(const KernelSpec& spec) const;
-  // As above, for CUDA.
+  // As above, for CUDA; null where CUDA does not take it, which becomes a problem once.
   std::shared_ptr<const cuda::Kernel> extra_graph_kernel(const KernelSpec& spec) const;
 
   // Adds the times of one finished inference: `launch_ns` in nanoseconds on the device by step and
@@ -179,7 +182,7 @@ class DeviceNetwork {
   std::vector<std::unique_ptr<DeviceStream>> streams_;
   mutable std::mutex mutex_;  // guards the members below
   mutable std::map<std::string, std::shared_ptr<const ocl::Programs>> extra_;
-  mutable std::map<std::string, std::shared_ptr<const cuda::Kernel>> extra_graph_kernels_;
+  mutable bool told_of_frames_ = false;  // that CUDA does not take a frame's kernel
   mutable std::vector<std::vector<double>> launch_ns_;
   mutable std::vector<double> host_ns_;
   mutable std::vector<unsigned> host_threads_;  // the most that any inference took

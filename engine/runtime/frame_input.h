@@ -34,7 +34,8 @@ struct DeviceFrame {
   size_t index = 0, image = 0;
   KernelPlan plan;
   std::vector<cl::Kernel> kernels;
-  std::vector<std::shared_ptr<const cuda::Kernel>> graph_kernels;  // made when first wanted
+  // Has the same for CUDA, and none where inferences do not run as graphs, or CUDA does not load one.
+  std::vector<std::shared_ptr<const cuda::Kernel>> graph_kernels;
   std::array<DeviceMemory, 3> planes;
   std::array<int64_t, 3> starts{};  // of the planes within their buffers, in bytes
   // Sizes of the request's own buffers, which are kept while they are large enough; 0: the frame is

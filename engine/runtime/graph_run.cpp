@@ -118,7 +118,7 @@ std::unique_ptr<cuda::Graph> GraphRun::make_graph(const SizedPlan& sized,
       }
       accesses.push_back(accesses_of(sized, s, spec));
       launches.push_back(
-          launch_of(spec, *network_.graph_kernels.at(sized.kernel_names[s][l]), values));
+          launch_of(spec, network_.graph_kernels->at(sized.kernel_names[s][l]), values));
     }
   if (launches.empty()) return nullptr;
   return std::make_unique<cuda::Graph>(network_.cuda, launches, find_order(accesses));
@@ -161,7 +161,7 @@ bool GraphRun::reads(const DeviceFrame& input, const OwnPlanes& planes) const {
   const auto sizes = plane_sizes(input.frame);
   for (size_t p = 0; p < sizes.size(); ++p)
     if (sizes[p].rows != 0 && planes.memories[p]->address() == 0) return false;
-  return true;
+  return !input.graph_kernels.empty();
 }
 
 void GraphRun::launch_imported(DeviceFrame& input, const OwnPlanes& planes,
@@ -193,8 +193,6 @@ void GraphRun::launch_planes(DeviceFrame& input, const std::array<CUdeviceptr, 3
   const Edge target{network_.plan().graph->parameters[input.index], 0};
   for (size_t l = 0; l < input.plan.launches.size(); ++l) {
     const KernelSpec& spec = input.plan.launches[l];
-    if (input.graph_kernels.size() == l)
-      input.graph_kernels.push_back(network_.extra_graph_kernel(spec));
     Arguments values;
     for (const Argument& argument : spec.arguments) {
       if (argument.kind == Argument::Kind::value) {

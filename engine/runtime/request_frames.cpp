@@ -77,6 +77,10 @@ void RequestInputs::prepare(DeviceFrame& input) {
                        : plan_preprocess(input.frame, planes, input.transform, out, image, point);
   for (const KernelSpec& launch : input.plan.launches)
     input.kernels.push_back(network_.extra_kernel(launch));
+  if (work_.by_graph != nullptr && !surface)
+    for (const KernelSpec& launch : input.plan.launches)
+      input.graph_kernels.push_back(network_.extra_graph_kernel(launch));
+  if (std::ranges::count(input.graph_kernels, nullptr) != 0) input.graph_kernels.clear();
   work_.has_new_kernels = true;
 }
 

@@ -180,8 +180,10 @@ bool RequestInputs::need_queue() const {
              device_,
              [](const auto& input) { return input.second.bound || input.second.pending; }) ||
          std::ranges::any_of(pictures_, [this](const auto& picture) {
-           return picture.second.on_device && !picture.second.by_graph &&
-                  reads_now(picture.first, picture.second);
+           const bool by_graph = picture.second.on_device
+                                     ? picture.second.by_graph
+                                     : !picture.second.input.graph_kernels.empty();
+           return !by_graph && reads_now(picture.first, picture.second);
          });
 }
 

@@ -94,7 +94,7 @@ DeviceTraits traits_of(const std::string& device) {
 // Returns what CompiledModel::launch() says with LAUNCH=auto, before a model is known.
 std::string launch_of(const std::string& device, const DeviceTraits& traits) {
   try {
-    open_cuda(ocl::select_device(device));
+    CudaOpening(ocl::select_device(device)).finish();
     return "graph";
   } catch (const cuda::Failure& failure) {
     return traits.vendor == Vendor::nvidia ? std::string("queue (") + failure.what() + ")"

@@ -34,6 +34,7 @@ typedef struct CUgraph_st* CUgraph;
 typedef struct CUgraphNode_st* CUgraphNode;
 typedef struct CUgraphExec_st* CUgraphExec;
 typedef struct CUkern_st* CUkernel;
+typedef struct CUlinkState_st* CUlinkState;
 
 typedef struct CUuuid_st {
   char bytes[16];
@@ -119,6 +120,8 @@ enum { CU_STREAM_NON_BLOCKING = 1, CU_MEMHOSTALLOC_PORTABLE = 1 };
 enum { CU_EVENT_BLOCKING_SYNC = 1, CU_EVENT_DISABLE_TIMING = 2 };
 typedef int CUfunction_attribute;
 typedef int CUjit_option;
+typedef int CUjitInputType;
+enum { CU_JIT_ERROR_LOG_BUFFER = 5, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6, CU_JIT_INPUT_PTX = 1 };
 typedef void (*CUhostFn)(void* data);
 typedef struct CUDA_KERNEL_NODE_PARAMS_st {
   CUfunction func;

@@ -36,8 +36,14 @@ CUresult cuMemHostAlloc(void** memory, size_t bytes, unsigned int flags);
 CUresult cuMemFreeHost(void* memory);
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t bytes, CUstream stream);
 CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t bytes, CUstream stream);
-CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int count,
-                            CUjit_option* options, void** values);
+CUresult cuLinkCreate_v2(unsigned int count, CUjit_option* options, void** values,
+                         CUlinkState* link);
+CUresult cuLinkAddData_v2(CUlinkState link, CUjitInputType type, void* data, size_t bytes,
+                          const char* name, unsigned int count, CUjit_option* options,
+                          void** values);
+CUresult cuLinkComplete(CUlinkState link, void** code, size_t* bytes);
+CUresult cuLinkDestroy(CUlinkState link);
+CUresult cuModuleLoadData(CUmodule* module, const void* image);
 CUresult cuModuleUnload(CUmodule module);
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name);
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value);

@@ -390,6 +390,7 @@ Instantiation instantiate_function(const KernelSpec& spec, const std::string& ca
 struct ProgramBuilder::State {
   State(const Context& context, const BuildOptions& options)
       : builder(context, options),
+        built(options.built),
         compilers(options.compilers ? options.compilers : CompilerPool::of(context)),
         most_threads(threads_for(context, options)) {}
 
@@ -440,6 +441,7 @@ struct ProgramBuilder::State {
         note_missing();
         builder.compile(job, std::move(request), *compilers, this, abandoned);
       }
+      if (built && !abandoned) built(job.instantiation.kernel_name, job.program);
     } catch (const cl::Error& error) {
       try {
         rethrow(error, "building kernel " + job.instantiation.kernel_name);
@@ -466,6 +468,7 @@ struct ProgramBuilder::State {
   }
 
   Builder builder;
+  const decltype(BuildOptions::built) built;
   const std::shared_ptr<CompilerPool> compilers;
   const unsigned most_threads;
   std::atomic<bool> abandoned{false};  // nobody wants results any more
@@ -605,8 +608,8 @@ std::shared_ptr<const Programs> Programs::Building::finish() {
   return std::move(result_);
 }
 
-std::string Programs::binary(const std::string& kernel_name) const {
-  const auto binaries = by_kernel_.at(kernel_name).getInfo<CL_PROGRAM_BINARIES>();
+std::string Programs::binary(const cl::Program& program) {
+  const auto binaries = program.getInfo<CL_PROGRAM_BINARIES>();
   return binaries.empty() ? "" : std::string(binaries[0].begin(), binaries[0].end());
 }
 

@@ -43,6 +43,9 @@ struct BuildOptions {
   const class Programs* known = nullptr;      // programs from which kernels are taken that it has
   std::shared_ptr<CompilerPool> compilers{};  // the device's pool, if null
   std::string own_dumps_dir{};  // second folder for programs of users' kernels; "": none
+  // Called with each kernel's name and its program once that is built, also from the cache, by
+  // several threads at a time. An exception becomes the failure of that program.
+  std::function<void(const std::string& kernel_name, const cl::Program& program)> built{};
 };
 
 struct BuildCounts {
@@ -111,8 +114,11 @@ class Programs {
   };
   // Makes a new kernel object, whose arguments belong to its holder.
   cl::Kernel kernel(const std::string& kernel_name) const;
-  // Returns the driver's binary of the kernel's program; PTX on NVIDIA. Throws cl::Error.
-  std::string binary(const std::string& kernel_name) const;
+  // Returns the driver's binary of a program; PTX on NVIDIA. Throws cl::Error.
+  static std::string binary(const cl::Program& program);
+  std::string binary(const std::string& kernel_name) const {
+    return binary(by_kernel_.at(kernel_name));
+  }
   BuildCounts counts() const { return counts_; }
 
  private:

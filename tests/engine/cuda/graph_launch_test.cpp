@@ -12,6 +12,7 @@
 #include "engine/cuda/stream.h"
 #include "engine/engine.h"
 #include "engine/opencl.h"
+#include "engine/runtime/infer_request.h"
 #include "engine/runtime/left_work.h"
 #include "kernels/base/no_answer.h"
 #include "tests/engine/ball_model.h"
@@ -114,6 +115,17 @@ TEST_F(GraphLaunch, ResultsAreThoseOfTheQueue) {
   EXPECT_EQ(stand_in_calls("cuGraphLaunch"), 10);
 }
 
+// Code that was compiled for CUDA is kept, as programs are.
+TEST_F(GraphLaunch, KernelsAreCompiledOnce) {
+  for (const long compiled : {1, 0}) {
+    stand_in_reset();
+    const auto model = compile(test::relu_model(folder_, {1, 3, 16, 16}).string(), Launch::graph);
+    EXPECT_EQ(model->launch(), "graph");
+    EXPECT_EQ(stand_in_calls("cuLinkComplete"), compiled);
+    EXPECT_EQ(stand_in_calls("cuModuleLoadData"), 1);
+  }
+}
+
 TEST_F(GraphLaunch, IsTheDefault) {
   EXPECT_EQ(Config().launch, Launch::automatic);
   const auto compiled = compile(test::ball_model(), Launch::automatic);
@@ -130,7 +142,7 @@ TEST_F(GraphLaunch, TheDefaultWarnsOnlyOfWhatFails) {
       CompiledModel::compile(Model::read(folder_.write("loop.xml", test::loop_model())), with_loop);
   EXPECT_NE(loop->launch().find("is a loop on the device"), std::string::npos) << loop->launch();
   EXPECT_TRUE(loop->warnings().empty());
-  stand_in_fail("cuModuleLoadDataEx", 0);
+  stand_in_fail("cuModuleLoadData", 0);
   const auto not_loaded = compile(test::ball_model(), Launch::automatic);
   stand_in_fail("cuGraphLaunch", 0);
   const auto not_launched = compile(test::ball_model(), Launch::automatic);
@@ -226,6 +238,52 @@ TEST_F(GraphLaunch, FramesAreConvertedBeforeIt) {
       expect_same(results_of(*graph, *one), expected);
       expect_same(results_of(*graph, *other), expected);
     }
+  }
+}
+
+// Where CUDA does not load a frame's kernel, OpenCL launches that inference, and a message says so once.
+TEST_F(GraphLaunch, FramesWhoseKernelIsNotLoadedGoToTheQueue) {
+  const auto graph = compile(test::ball_model(), Launch::graph),
+             queue = compile(test::ball_model(), Launch::queue);
+  const auto one = graph->create_request(), reference = queue->create_request();
+  for (int round = 0; round < 2; ++round) {
+    const Tensor pixels =
+        test::random_tensor({130 + 10 * round, 200, 3}, 0, 255, round).convert(ElementType::u8);
+    stand_in_reset();
+    stand_in_fail("cuModuleLoadData", 0);
+    one->set_frame(0, frame_of(pixels), {});
+    stand_in_fail(nullptr, 0);
+    reference->set_frame(0, frame_of(pixels), {});
+    for (InferRequest* request : {one.get(), reference.get()}) request->start();
+    expect_same(results_of(*graph, *one), results_of(*queue, *reference));
+    EXPECT_EQ(stand_in_calls("cuGraphLaunch"), 0);
+    const std::vector<std::string> problems = graph->take_problems();
+    ASSERT_EQ(problems.size(), round == 0 ? 1u : 0u);
+    if (round == 0) {
+      EXPECT_NE(problems[0].find("CUDA does not load kernel"), std::string::npos) << problems[0];
+    }
+  }
+  for (InferRequest* request : {one.get(), reference.get()}) {
+    request->set_input(0, picture(*graph, 1));
+    request->start();
+  }
+  expect_same(results_of(*graph, *one), results_of(*queue, *reference));
+  EXPECT_EQ(stand_in_calls("cuGraphLaunch"), 1);
+}
+
+TEST_F(GraphLaunch, InputsAreUploadedOnceOrAgain) {
+  const auto graph = compile(test::ball_model(), Launch::graph);
+  const auto request = graph->create_request();
+  const std::vector<float> expected = test::infer(*request, picture(*graph, 1));
+  stand_in_reset();
+  for (const long uploads : {0, 1, 2}) {
+    auto& own = dynamic_cast<DeviceRequest&>(*request);
+    if (uploads != 0) own.upload_again();
+    request->start();
+    EXPECT_THROW(own.upload_again(), Error);
+    request->wait();
+    EXPECT_EQ(stand_in_calls("cuMemcpyHtoDAsync_v2"), uploads);
+    EXPECT_EQ(request->output(0).to_floats(), expected);
   }
 }
 
@@ -542,7 +600,10 @@ TEST_F(GraphLaunch, WhatFailsAtLoadLeavesTheQueue) {
                                "cuMemHostAlloc",
                                "cuMemcpyHtoDAsync_v2",
                                "cuMemcpyDtoHAsync_v2",
-                               "cuModuleLoadDataEx",
+                               "cuLinkCreate_v2",
+                               "cuLinkAddData_v2",
+                               "cuLinkComplete",
+                               "cuModuleLoadData",
                                "cuModuleGetFunction",
                                "cuStreamCreate",
                                "cuEventCreate",
@@ -552,8 +613,10 @@ TEST_F(GraphLaunch, WhatFailsAtLoadLeavesTheQueue) {
                                "cuGraphAddKernelNode_v2",
                                "cuGraphInstantiateWithFlags",
                                "cuGraphLaunch"}) {
+    Config graph = config(Launch::graph);
+    if (std::string_view(function).starts_with("cuLink")) graph.cache_dir = "";  // has the code
     stand_in_reset();
-    compile(model, Launch::graph);
+    CompiledModel::compile(Model::read(model), graph);
     const long calls = stand_in_calls(function);
     EXPECT_GT(calls, 0) << function;
     for (const long skip : {0L, calls / 2, calls - 1}) {
@@ -562,7 +625,7 @@ TEST_F(GraphLaunch, WhatFailsAtLoadLeavesTheQueue) {
       if (skip > 0 && std::string_view(function) == "cuCtxPushCurrent_v2") continue;
       SCOPED_TRACE(function);
       stand_in_fail(function, static_cast<int>(skip));
-      const auto compiled = compile(model, Launch::graph);
+      const auto compiled = CompiledModel::compile(Model::read(model), graph);
       stand_in_fail(nullptr, 0);
       // A query that fails is followed by a wait, which succeeds.
       if (std::string_view(function) != "cuEventQuery") {

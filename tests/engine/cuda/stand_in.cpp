@@ -38,8 +38,7 @@ std::map<std::string, long> g_calls;
 std::string g_failing, g_mistake;
 long g_skip = 0;
 bool g_corrupts = false;
-std::map<long, cl_program> g_programs;  // by the number in their text
-std::map<cl_program, long> g_numbers;
+std::map<std::string, cl_program> g_programs;  // by the kernels' names, which their text has
 thread_local std::vector<CUcontext> t_current;
 
 void note(const char* mistake) {
@@ -321,15 +320,14 @@ cl_int CL_API_CALL build(cl_program program, cl_uint count, const cl_device_id* 
   return g_next->clBuildProgram(program, count, devices, all.c_str(), notify, data);
 }
 
+// Programs of the same kernels have the same text.
 std::string text_of(cl_program program) {
+  std::array<char, 4096> names{};
+  g_next->clGetProgramInfo(program, CL_PROGRAM_KERNEL_NAMES, names.size() - 1, names.data(),
+                           nullptr);
   const std::lock_guard lock(g_mutex);
-  long& number = g_numbers[program];
-  if (number == 0) {
-    number = static_cast<long>(g_numbers.size());
-    g_next->clRetainProgram(program);  // its address must not become another one's
-    g_programs[number] = program;
-  }
-  return "// program " + std::to_string(number) +
+  if (g_programs.try_emplace(names.data(), program).second) g_next->clRetainProgram(program);
+  return "// program " + std::string(names.data()) +
          "\n.version 8.0\n.target sm_90\n.address_size 64\n.entry any()\n{\n\t.reg .b32 %r<3>;\n"
          "mov.b32 %r1, %envreg3;\nmov.b32 %r2, %envreg9;\n}\n";
 }
@@ -545,16 +543,37 @@ CUDA_FUNCTION cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t bytes, CUs
   own<Stream>(stream)->give([=] { std::memcpy(to, reinterpret_cast<void*>(from), bytes); });
   return CUDA_SUCCESS;
 }
-CUDA_FUNCTION cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned, CUjit_option*,
-                                 void**) {
+// The code that a link makes of a text is the text.
+CUDA_FUNCTION cuLinkCreate_v2(unsigned, CUjit_option*, void**, CUlinkState* link) {
+  NEEDS_CONTEXT;
+  *link = reinterpret_cast<CUlinkState>(new std::string);
+  return CUDA_SUCCESS;
+}
+CUDA_FUNCTION cuLinkAddData_v2(CUlinkState link, CUjitInputType type, void* data, size_t bytes,
+                               const char*, unsigned, CUjit_option*, void**) {
+  NEEDS_CONTEXT;
+  if (type != CU_JIT_INPUT_PTX) return CUDA_ERROR_INVALID_VALUE;
+  own<std::string>(link)->assign(static_cast<const char*>(data), bytes);
+  return CUDA_SUCCESS;
+}
+CUDA_FUNCTION cuLinkComplete(CUlinkState link, void** code, size_t* bytes) {
+  NEEDS_CONTEXT;
+  *code = own<std::string>(link)->data();
+  *bytes = own<std::string>(link)->size();
+  return CUDA_SUCCESS;
+}
+CUDA_FUNCTION cuLinkDestroy(CUlinkState link) {
+  delete own<std::string>(link);
+  return CUDA_SUCCESS;
+}
+CUDA_FUNCTION cuModuleLoadData(CUmodule* module, const void* image) {
   NEEDS_CONTEXT;
   const std::string text = static_cast<const char*>(image);
-  long number = 0;
-  if (text.find("%envreg") != text.npos ||
-      std::sscanf(text.c_str(), "// program %ld", &number) != 1)
+  const std::string begin = "// program ";
+  if (text.find("%envreg") != text.npos || !text.starts_with(begin))
     return static_cast<CUresult>(218);  // CUDA_ERROR_INVALID_PTX
   const std::lock_guard lock(g_mutex);
-  const auto found = g_programs.find(number);
+  const auto found = g_programs.find(text.substr(begin.size(), text.find('\n') - begin.size()));
   if (found == g_programs.end()) return static_cast<CUresult>(218);
   const size_t wait = text.find("griddepcontrol.wait;"), first = text.find("mov.b32");
   *module = reinterpret_cast<CUmodule>(new Module{found->second, wait < first, {}});

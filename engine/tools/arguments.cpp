@@ -54,7 +54,9 @@ Arguments::Arguments(const CommandSpec& spec, const std::vector<std::string>& wo
   if (positional_.size() < spec.positional.size() &&
       !spec.positional[positional_.size()].starts_with("["))
     fail(spec.positional[positional_.size()] + " is missing; see clinfer " + spec.name + " --help");
-  if (positional_.size() > spec.positional.size())
+  const bool repeats = std::any_of(spec.positional.begin(), spec.positional.end(),
+                                   [](const std::string& name) { return name.ends_with("..."); });
+  if (positional_.size() > spec.positional.size() && !repeats)
     fail("what is \"" + positional_[spec.positional.size()] + "\"? See clinfer " + spec.name +
          " --help");
 }

@@ -17,9 +17,10 @@ struct OptionSpec {
 };
 
 struct CommandSpec {
-  std::string name;                     // "run"
-  std::string help;                     // one line
-  std::vector<std::string> positional;  // "MODEL"; one in brackets, "[B]", is optional
+  std::string name;  // "run"
+  std::string help;  // one line
+  // "MODEL"; one in brackets, "[B]", is optional, one with dots, "URI...", may be repeated
+  std::vector<std::string> positional;
   std::vector<OptionSpec> options;
 };
 

@@ -22,6 +22,7 @@ Command bench_command();
 Command tune_command();
 Command graph_command();
 Command heads_command();
+Command watch_command();
 
 // Options that several commands have, with their help.
 OptionSpec device_option();

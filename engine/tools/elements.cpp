@@ -31,6 +31,14 @@ void find_built_plugin() {
   setenv("GST_PLUGIN_PATH", (path + (known != nullptr ? std::string(":") + known : "")).c_str(), 1);
 }
 
+// Returns the words as exec() takes them; they must outlive the result.
+std::vector<char*> pointers_to(const std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
 }  // namespace
 
 void append(std::vector<std::string>& words, std::initializer_list<std::string> more) {
@@ -57,9 +65,7 @@ std::vector<std::string> decoded(const std::string& video) {
 
 pid_t start_child(const std::vector<std::string>& words, int out, int data) {
   find_built_plugin();
-  std::vector<char*> pointers;
-  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
-  pointers.push_back(nullptr);
+  std::vector<char*> pointers = pointers_to(words);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   if (out >= 0) posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
@@ -86,6 +92,18 @@ void run_elements(const std::vector<std::string>& words, const std::string& need
   all.insert(all.end(), words.begin(), words.end());
   if (!ended_well(start_child(all, out)))
     throw Error{ErrorCode::device_failed, "the pipeline failed; it needs " + needs};
+}
+
+bool has_element(const std::string& name) {
+  // Without a version, gst-inspect asks for that of GStreamer itself.
+  return ended_well(start_child({"gst-inspect-1.0", "--atleast-version=0.0", "--exists", name}));
+}
+
+void become(const std::vector<std::string>& words) {
+  find_built_plugin();
+  execvp(words[0].c_str(), pointers_to(words).data());
+  throw Error{ErrorCode::not_found,
+              words[0] + " cannot be started: " + std::string(std::strerror(errno))};
 }
 
 Folder::Folder() {

@@ -26,6 +26,11 @@ bool ended_well(pid_t child);
 // if it fails, with `needs`, the elements required, as advice.
 void run_elements(const std::vector<std::string>& words, const std::string& needs, int out = -1);
 
+// Returns whether GStreamer has an element of this name.
+bool has_element(const std::string& name);
+// Replaces this process by a command line. Throws Error{not_found} if it cannot be started.
+[[noreturn]] void become(const std::vector<std::string>& words);
+
 // A folder for temporary files. The destructor removes it.
 class Folder {
  public:

@@ -115,9 +115,9 @@ void say_problems(CompiledModel& compiled) {
 namespace {
 
 std::vector<Command> commands() {
-  return {devices_command(), run_command(),    bench_command(),
-          tune_command(),    graph_command(),  heads_command(),
-          compare_command(), doctor_command(), quantize_command()};
+  return {devices_command(),  run_command(),   bench_command(),   tune_command(),
+          graph_command(),    heads_command(), compare_command(), doctor_command(),
+          quantize_command(), watch_command()};
 }
 
 std::string overview() {

@@ -40,8 +40,4 @@ class Exposition {
   std::vector<Metric> metrics_;
 };
 
-// Returns the name of the source element whose frames `element` gets (by its first input, if it has
-// several); "" if there is none.
-std::string camera_of(GstElement* element);
-
 }  // namespace clinfer

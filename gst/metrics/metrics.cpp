@@ -3,7 +3,6 @@
 #include "gst/metrics/metrics.h"
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -11,8 +10,11 @@
 #include <vector>
 
 #include "gst/base/element_class.h"
+#include "gst/meta/record.h"
 #include "gst/metrics/exposition.h"
 #include "gst/metrics/server.h"
+#include "gst/metrics/shared_port.h"
+#include "gst/metrics/watch.h"
 
 namespace {
 
@@ -23,7 +25,8 @@ using clinfer::LocalServer;
 class Endpoint {
  public:
   explicit Endpoint(unsigned port)
-      : server_(port, [this](const std::string& path) { return answer(path); }) {}
+      : server_(port,
+                [this](const LocalServer::Request& request) { return answer(request.path); }) {}
 
   void add(GstElement* element) {
     const std::lock_guard lock(mutex_);
@@ -52,28 +55,17 @@ class Endpoint {
 
   LocalServer::Reply answer(const std::string& path) {
     if (path != "/metrics")
-      return {404, "text/plain; charset=utf-8", "The statistics are at /metrics.\n"};
+      return {404, "text/plain; charset=utf-8", "The statistics are at /metrics.\n", nullptr};
     clinfer::Exposition exposition;
     for (const Handle<GstElement>& pipeline : pipelines()) exposition.add_pipeline(pipeline.get());
     exposition.add_process();
-    return {200, "text/plain; version=0.0.4; charset=utf-8", exposition.text()};
+    return {200, "text/plain; version=0.0.4; charset=utf-8", exposition.text(), nullptr};
   }
 
   std::mutex mutex_;
   std::vector<GstElement*> elements_;  // elements that live; they are removed before they end
   LocalServer server_;                 // made last and destroyed first
 };
-
-// Returns the endpoint of a port, made by the first element that wants it. Throws Error if the port
-// cannot be used.
-std::shared_ptr<Endpoint> endpoint_at(unsigned port) {
-  static std::mutex& mutex = *new std::mutex;
-  static auto& endpoints = *new std::map<unsigned, std::weak_ptr<Endpoint>>;
-  const std::lock_guard lock(mutex);
-  std::shared_ptr<Endpoint> endpoint = endpoints[port].lock();
-  if (endpoint == nullptr) endpoints[port] = endpoint = std::make_shared<Endpoint>(port);
-  return endpoint;
-}
 
 struct MetricsSettings {
   unsigned port = 9464;
@@ -112,7 +104,7 @@ using Class = clinfer::ElementClass<GstClmetrics, properties>;
 void open(GstElement* element) {
   MetricsState& state = Class::state(element);
   const MetricsSettings settings = Class::settings(element);
-  state.endpoint = endpoint_at(settings.port);
+  state.endpoint = clinfer::shared_at<Endpoint>(settings.port);
   state.endpoint->add(element);
   const clinfer::ObjectLock lock(element);
   state.in_force = settings;
@@ -154,9 +146,12 @@ static gboolean register_clmetrics(GstPlugin* plugin) {
 }
 GST_ELEMENT_REGISTER_DEFINE_CUSTOM(clmetrics, register_clmetrics)
 
-static gboolean plugin_init(GstPlugin* plugin) { return GST_ELEMENT_REGISTER(clmetrics, plugin); }
+static gboolean plugin_init(GstPlugin* plugin) {
+  clinfer::register_result_meta();
+  return GST_ELEMENT_REGISTER(clmetrics, plugin) && GST_ELEMENT_REGISTER(clwatch, plugin);
+}
 
 #define PACKAGE "clinfer"
 GST_PLUGIN_DEFINE(GST_VERSION_MAJOR, GST_VERSION_MINOR, clmetrics,
-                  "Statistics of pipelines for Prometheus", plugin_init, CLINFER_VERSION, "MIT",
-                  "clinfer", CLINFER_DOCS)
+                  "Statistics of pipelines for Prometheus, and a page to watch them", plugin_init,
+                  CLINFER_VERSION, "MIT", "clinfer", CLINFER_DOCS)

@@ -4,6 +4,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -11,24 +12,36 @@ namespace clinfer {
 
 class LocalServer {
  public:
+  struct Request {
+    std::string path;
+    std::string host;  // the header of this name, without the port
+  };
   struct Reply {
     int status = 200;
     std::string type;  // MIME type of the content
     std::string body;
+    // If set, the reply goes on after the body, without end: each call returns the next part, or
+    // nothing if there is none yet. It is called on the server's thread whenever the client has
+    // taken the last part, and after wake().
+    std::function<std::optional<std::string>()> next;
   };
-  // Calls `answer` with the path of each GET request, on a thread of its own, one request at a
-  // time. Throws Error if the port cannot be used.
-  LocalServer(unsigned port, std::function<Reply(const std::string& path)> answer);
-  // Waits until a request that is being answered is done.
+  // Calls `answer` for each GET request, on a thread of its own, one request at a time. Throws
+  // Error if the port cannot be used.
+  LocalServer(unsigned port, std::function<Reply(const Request&)> answer);
+  // Waits until a request that is being answered is done, and ends the replies that go on.
   ~LocalServer();
   LocalServer(const LocalServer&) = delete;
   LocalServer& operator=(const LocalServer&) = delete;
 
+  // Asks replies that wait for a next part again. To be called from any thread; does not block.
+  void wake();
+
  private:
+  struct Loop;
+  struct Stream;
   void serve(unsigned port, std::promise<std::string>& started);
 
-  struct Loop;
-  std::function<Reply(const std::string&)> answer_;
+  std::function<Reply(const Request&)> answer_;
   std::unique_ptr<Loop> loop_;
   std::thread thread_;
 };

@@ -64,7 +64,7 @@ def run_block(language, block, folder):
 def unknown_properties(text):
     """Properties of our elements in launch lines that those do not have."""
     unknown = []
-    for element, settings in re.findall(r'! (cl(?:infer|inferfilter|track|zones|crop|overlay|publish|metrics))((?:\s+[\w-]+=(?:"[^"]*"|\S+))*)', text):
+    for element, settings in re.findall(r'! (cl(?:infer|inferfilter|track|zones|crop|overlay|publish|metrics|watch))((?:\s+[\w-]+=(?:"[^"]*"|\S+))*)', text):
         known = subprocess.run(['gst-inspect-1.0', element], capture_output=True, text=True, timeout=60).stdout
         unknown += [f'{element} {name}' for name in re.findall(r'([\w-]+)=', re.sub(r'=("[^"]*"|\S+)', '= ', settings))
                     if not re.search(rf'^  {name} +:', known, re.M)]

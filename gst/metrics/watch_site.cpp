@@ -1,0 +1,205 @@
+// Answers the requests of clwatch's page.
+#include "gst/metrics/watch_site.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+#include <utility>
+
+#include "gst/base/handle.h"
+#include "gst/base/json.h"
+#include "gst/metrics/elements.h"
+
+namespace clinfer {
+namespace {
+
+constexpr size_t kMostEvents = 50;
+constexpr char kBoundary[] = "clinfer-frame";
+
+void write_number(JsonWriter& json, const GstStructure* stats, const char* field,
+                  const char* name) {
+  double number = 0;
+  if (number_of(stats, field, number)) json.key(name).value(number);
+}
+
+// Writes what a clinfer element says of itself, unless it has not loaded its model yet.
+void write_model(JsonWriter& json, const GstStructure* stats) {
+  json.begin_object();
+  for (const char* field : {"model", "device", "precision", "tier", "path"})
+    if (const std::string text = text_of(stats, field); !text.empty()) json.key(field).value(text);
+  for (const auto& [field, name] : {std::pair("inferred", "inferred"),
+                                    {"skipped", "skipped"},
+                                    {"dropped", "dropped"},
+                                    {"batches", "batches"},
+                                    {"images", "images"}})
+    write_number(json, stats, field, name);
+  json.key("stages").begin_object();
+  for (const std::string stage : {"motion", "queue", "infer", "decode"}) {
+    double number = 0;
+    if (!number_of(stats, (stage + "-p50-ms").c_str(), number)) continue;
+    json.key(stage).begin_object();
+    for (const char* percentile : {"p50", "p95", "p99"})
+      write_number(json, stats, (stage + "-" + percentile + "-ms").c_str(), percentile);
+    json.end_object();
+  }
+  json.end_object().end_object();
+}
+
+// Writes the models through which the frames of `camera` pass.
+void write_models(JsonWriter& json, GstElement* camera) {
+  Handle<GstObject> top(GST_OBJECT(gst_object_ref(camera)));
+  while (GstObject* parent = gst_object_get_parent(top.get())) top.reset(parent);
+  json.begin_array();
+  const std::string source = camera_of(camera);
+  if (GST_IS_BIN(top.get()))
+    for_each(gst_bin_iterate_recurse(GST_BIN(top.get())), [&](gpointer object) {
+      const GParamSpec* property =
+          g_object_class_find_property(G_OBJECT_GET_CLASS(object), "stats");
+      if (property == nullptr || property->value_type != GST_TYPE_STRUCTURE) return;
+      GstStructure* stats = nullptr;
+      g_object_get(object, "stats", &stats, nullptr);
+      const Handle<GstStructure> owner(stats);
+      if (stats != nullptr && gst_structure_has_name(stats, "clinfer-stats") &&
+          camera_of(GST_ELEMENT(object)) == source)
+        write_model(json, stats);
+    });
+  json.end_array();
+}
+
+bool is_local(const std::string& host) {
+  return host.empty() || host == "localhost" || host == "127.0.0.1" || host == "[::1]";
+}
+
+}  // namespace
+
+void WatchedCamera::add_frame(std::string jpeg, int width, int height, const FrameView& results) {
+  std::map<std::string, unsigned> objects;
+  for (const RegionView& region : results.regions)
+    if (region.has_detection || region.track_id)
+      ++objects[region.label.empty() ? region.roi_type : region.label];
+  auto picture = std::make_shared<const std::string>(std::move(jpeg));
+  const double now = static_cast<double>(g_get_real_time()) / 1e6;
+  const std::lock_guard lock(mutex_);
+  jpeg_ = std::move(picture);
+  ++frames_;
+  last_us_ = g_get_monotonic_time();
+  width_ = width;
+  height_ = height;
+  ended_ = false;
+  objects_ = std::move(objects);
+  zones_ = results.zones;
+  for (const EventView& event : results.events) events_.push_front({++event_count_, now, event});
+  while (events_.size() > kMostEvents) events_.pop_back();
+}
+
+void WatchedCamera::end() {
+  const std::lock_guard lock(mutex_);
+  ended_ = true;
+}
+
+std::shared_ptr<const std::string> WatchedCamera::picture_after(uint64_t& seen) const {
+  const std::lock_guard lock(mutex_);
+  if (seen == frames_) return nullptr;
+  seen = frames_;
+  return jpeg_;
+}
+
+std::string WatchedCamera::state(size_t index) const {
+  JsonWriter json;
+  json.begin_object().key("name").value(name_);
+  json.key("picture").value("/pictures/" + std::to_string(index));
+  {
+    const std::lock_guard lock(mutex_);
+    json.key("frames").value(frames_).key("width").value(width_).key("height").value(height_);
+    json.key("age").value(
+        frames_ == 0 ? -1. : static_cast<double>(g_get_monotonic_time() - last_us_) / 1e6);
+    json.key("ended").raw(ended_ ? "true" : "false");
+    json.key("objects").begin_object();
+    for (const auto& [label, count] : objects_) json.key(label).value(uint64_t{count});
+    json.end_object().key("zones").begin_array();
+    for (const ZoneView& zone : zones_) {
+      json.begin_object().key("name").value(zone.name).key("in").value(zone.in);
+      json.key("out").value(zone.out).key("line").raw(zone.is_line ? "true" : "false");
+      json.key("inside").value(zone.inside).end_object();
+    }
+    json.end_array().key("events").begin_array();
+    for (const Event& event : events_) {
+      json.begin_object().key("number").value(event.number).key("time").value(event.time);
+      json.key("type").value(event.view.type).key("zone").value(event.view.zone);
+      json.key("direction").value(event.view.direction).key("label").value(event.view.label);
+      json.key("track").value(event.view.track_id);
+      if (event.view.seconds) json.key("seconds").value(*event.view.seconds);
+      json.end_object();
+    }
+    json.end_array();
+  }
+  json.key("models");
+  write_models(json, element_);
+  return json.end_object().text();
+}
+
+WatchSite::WatchSite(unsigned port)
+    : server_(port, [this](const LocalServer::Request& request) { return answer(request); }) {}
+
+void WatchSite::add(std::shared_ptr<WatchedCamera> camera) {
+  // Elements without a name of their own are numbered in the order of the launch line.
+  const auto order = [](const std::shared_ptr<WatchedCamera>& known) {
+    const std::string name = name_of(known->element());
+    return std::pair(name.size(), name);
+  };
+  const std::lock_guard lock(mutex_);
+  cameras_.push_back(std::move(camera));
+  std::sort(cameras_.begin(), cameras_.end(),
+            [&](const auto& a, const auto& b) { return order(a) < order(b); });
+}
+
+void WatchSite::remove(const std::shared_ptr<WatchedCamera>& camera) {
+  const std::lock_guard lock(mutex_);
+  std::erase(cameras_, camera);
+}
+
+LocalServer::Reply WatchSite::answer(const LocalServer::Request& request) {
+  // A page of another site could reach this one by a name of its own that leads here.
+  if (!is_local(request.host))
+    return {403, "text/plain; charset=utf-8", "Ask for localhost or 127.0.0.1.\n", nullptr};
+  if (request.path == "/") return {200, "text/html; charset=utf-8", kWatchPage, nullptr};
+  // The lock is held while elements are asked, so that none of them ends meanwhile.
+  const std::lock_guard lock(mutex_);
+  if (request.path == "/state.json") {
+    std::string text = "{\"cameras\":[";
+    for (size_t i = 0; i < cameras_.size(); ++i)
+      text += (i == 0 ? "" : ",") + cameras_[i]->state(i);
+    return {200, "application/json", text + "]}\n", nullptr};
+  }
+  const std::string_view path = request.path;
+  constexpr std::string_view kPictures = "/pictures/";
+  size_t index = 0;
+  const bool is_picture = path.starts_with(kPictures);
+  const char* const end = path.data() + path.size();
+  const auto read = std::from_chars(
+      path.data() + std::min(is_picture ? kPictures.size() : 0, path.size()), end, index);
+  const bool is_still = is_picture && std::string_view(read.ptr, end) == ".jpg";
+  if (!is_picture || read.ec != std::errc() || index >= cameras_.size() ||
+      (read.ptr != end && !is_still))
+    return {404, "text/plain; charset=utf-8", "The page is at /.\n", nullptr};
+  const std::shared_ptr<WatchedCamera> camera = cameras_[index];
+  if (is_still) {
+    uint64_t none = 0;
+    const auto picture = camera->picture_after(none);
+    if (picture == nullptr)
+      return {404, "text/plain; charset=utf-8", "There is no picture yet.\n", nullptr};
+    return {200, "image/jpeg", *picture, nullptr};
+  }
+  // Browsers show a picture when the boundary behind it has come, which is therefore sent with it.
+  const std::string boundary = std::string("--") + kBoundary + "\r\n";
+  auto next = [camera, boundary, seen = uint64_t{0}]() mutable -> std::optional<std::string> {
+    const auto picture = camera->picture_after(seen);
+    if (picture == nullptr) return std::nullopt;
+    return "Content-Type: image/jpeg\r\nContent-Length: " + std::to_string(picture->size()) +
+           "\r\n\r\n" + *picture + "\r\n" + boundary;
+  };
+  return {200, std::string("multipart/x-mixed-replace; boundary=") + kBoundary, boundary,
+          std::move(next)};
+}
+
+}  // namespace clinfer

@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""clinfer watch and clwatch: two cameras on one page, their pictures as they come, counts, events and times, by HTTP; with --browser also in
+headless Chromium, wide and on a phone.
+
+    watch.py CLINFER MODEL.xml [--browser] [--keep FOLDER]      GST_PLUGIN_PATH as in the environment; exit status 77 without libsoup or browser
+
+--keep leaves the screenshots there.
+"""
+import argparse
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+import chromium
+from metrics import check, free_port
+
+PATIENCE = 120
+
+
+def ask(port, path, host=None, patience=PATIENCE):
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers={"Host": host} if host else {})
+    end = time.monotonic() + patience
+    while True:
+        try:
+            return urllib.request.urlopen(request, timeout=20)
+        except urllib.error.HTTPError:
+            raise
+        except (urllib.error.URLError, ConnectionError):
+            check("an answer in time", time.monotonic() < end)
+            time.sleep(0.1)
+
+
+def state(port):
+    return json.load(ask(port, "/state.json"))["cameras"]
+
+
+def wait_until(what, true):
+    end = time.monotonic() + PATIENCE
+    while not true():
+        check(what + " in time", time.monotonic() < end)
+        time.sleep(0.2)
+
+
+def refused(port, path, host=None):
+    try:
+        ask(port, path, host).read()
+    except urllib.error.HTTPError as error:
+        return error.code
+    return 200
+
+
+def pictures(port, path, count):
+    """The first `count` pictures of a stream; fails where a part is not whole."""
+    with ask(port, path) as stream:
+        kind, boundary = stream.headers["Content-Type"].split("; boundary=")
+        check(kind, kind == "multipart/x-mixed-replace")
+        check("the first boundary", stream.readline() == f"--{boundary}\r\n".encode())
+        found = []
+        for _ in range(count):
+            headers = {}
+            while (line := stream.readline().strip()):
+                name, value = line.split(b": ")
+                headers[name] = value
+            found.append(stream.read(int(headers[b"Content-Length"])))
+            check("a JPEG picture", headers[b"Content-Type"] == b"image/jpeg" and found[-1][:2] == b"\xff\xd8" and found[-1][-2:] == b"\xff\xd9")
+            check("a boundary behind it", stream.readline() == b"\r\n" and stream.readline() == f"--{boundary}\r\n".encode())
+        return found
+
+
+def check_http(port):
+    with ask(port, "/") as page:
+        text = page.read().decode()
+        check("a page that needs nothing from elsewhere", page.headers["Content-Type"].startswith("text/html") and "<title>clinfer watch" in text
+              and not re.search(r'(?:src|href)="https?://', text))
+    wait_until("both cameras", lambda: len(state(port)) == 2 and all(camera["frames"] > 20 and camera["models"][0].get("inferred", 0) > 5 for camera in state(port)))
+    first, second = state(port)
+    check(f"names {first['name']}, {second['name']}", (first["name"], second["name"]) == ("door.mkv", "yard of house.mkv"))
+    for camera in (first, second):
+        check(f"its size: {camera}", (camera["width"], camera["height"]) == (320, 240))
+        check(f"its model: {camera}", [model["model"] for model in camera["models"]] == ["ball"])
+        check("times", 0 < camera["models"][0]["stages"]["infer"]["p50"] <= camera["models"][0]["stages"]["infer"]["p95"])
+        check("a line and a zone", [zone["name"] for zone in camera["zones"]] == ["middle", "left"])
+    wait_until("a ball", lambda: state(port)[0]["objects"] == {"ball": 1})
+    wait_until("it crosses the line", lambda: any(event["type"] == "cross" and event["zone"] == "middle" for event in state(port)[0]["events"]))
+    streams = pictures(port, first["picture"], 5)
+    check("pictures change", len(set(streams)) > 1)
+    check("a still", ask(port, second["picture"] + ".jpg").read()[:2] == b"\xff\xd8")
+    # Clients that go away in the middle of a picture, and one that never reads.
+    for _ in range(5):
+        ask(port, first["picture"]).close()
+    silent = ask(port, first["picture"])
+    before = state(port)[0]["frames"]
+    wait_until("frames go on", lambda: state(port)[0]["frames"] > before + 20)
+    silent.close()
+    for path in ("/pictures/2", "/pictures/", "/pictures/x", "/pictures/0x", "/pictures/99999999999999999999", "/favicon.ico", "/state"):
+        check(f"{path} is refused", refused(port, path) == 404)
+    check("other hosts' names are refused", refused(port, "/state.json", "other.example") == 403)
+    check("localhost is not", refused(port, "/state.json", f"localhost:{port}") == 200)
+
+
+def check_browser(port, folder):
+    for name, size, phone in (("wide", (1280, 860), False), ("phone", (390, 844), True)):
+        page = chromium.Page(f"http://127.0.0.1:{port}/", size, phone)
+        try:
+            shown = page.wait_for("document.querySelectorAll('article').length === 2 && [...document.querySelectorAll('img')].every(i => i.naturalWidth > 0)"
+                                  " && document.querySelectorAll('polyline')[1].getAttribute('points').split(' ').length > 3")
+            check(f"{name}: two cards with pictures and plots", shown)
+            text = page.evaluate("document.body.innerText")
+            for part in ("clinfer watch", "2 of 2 live", "door.mkv", "yard of house.mkv", "pictures/s", "inferred/s", "middle", "ball"):
+                check(f"{name}: {part!r} in {text}", part in text)
+            check(f"{name}: nothing reaches beyond the page's width", page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"))
+            columns = page.evaluate("new Set([...document.querySelectorAll('article')].map(a => a.getBoundingClientRect().left)).size")
+            check(f"{name}: {columns} columns", columns == (1 if phone else 2))
+            page.screenshot(folder / f"watch-{name}.png", whole=phone)
+            check(f"{name}: no errors: {page.problems}", not page.problems)
+        finally:
+            page.close()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("clinfer")
+    parser.add_argument("model")
+    parser.add_argument("--browser", action="store_true")
+    parser.add_argument("--keep")
+    options = parser.parse_args()
+    if subprocess.run(["gst-inspect-1.0", "clwatch"], capture_output=True, check=False).returncode != 0:
+        print("SKIPPED, no libsoup 3")
+        sys.exit(77)
+    if options.browser and chromium.program() is None:
+        print("SKIPPED, there is no chromium (pipelines/install long)")
+        sys.exit(77)
+    port = free_port()
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        videos = [folder / "door.mkv", folder / "yard of house.mkv"]
+        subprocess.run(["gst-launch-1.0", "-q", *"videotestsrc pattern=ball num-buffers=3000 ! video/x-raw,width=320,height=240,framerate=15/1 ! jpegenc "
+                        "! matroskamux ! filesink".split(), f"location={videos[0]}"], check=True, timeout=300)
+        os.link(videos[0], videos[1])
+        words = [options.clinfer, "watch", *map(str, videos), options.model, "--port", str(port), "--lines", "middle:0.5,0.0,0.5,1.0",
+                 "--zones", "left:0.0,0.0,0.5,0.0,0.5,1.0,0.0,1.0"]
+        running = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+        try:
+            check_http(port)
+            if options.browser:
+                check_browser(port, pathlib.Path(options.keep or name))
+            taken = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+            check("a port in use is an error: " + taken.stderr, taken.returncode != 0 and f"port {port} cannot be used on 127.0.0.1" in taken.stderr)
+            running.send_signal(signal.SIGINT)
+            text = running.communicate(timeout=60)[1]
+            check("it says where the page is: " + text, f"http://localhost:{port}/ shows 2 cameras" in text)
+        finally:
+            running.kill()
+            running.communicate()
+        for words, why in (([options.model], "MODEL is missing"), ([videos[0], options.model, "--port", "0"], "--port is 0"),
+                           ([videos[0], options.model, "--threshold", "2"], "--threshold")):
+            run = subprocess.run([options.clinfer, "watch", *words], capture_output=True, text=True, timeout=60, check=False)
+            check(f"{words} is refused: {run.stderr}", run.returncode == 2 and why in run.stderr and run.stderr.count("\n") == 1)
+        run = subprocess.run([options.clinfer, "watch", folder / "none.mkv", options.model, "--port", str(free_port())], capture_output=True, text=True,
+                             timeout=120, check=False)
+        check("a file that is not there is an error: " + run.stderr, run.returncode != 0 and "none.mkv" in run.stderr)
+    print("ok")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,146 +1,21 @@
 #!/usr/bin/env python3
-"""Writes networks that many people use as OpenVINO IR with random weights: for speed and kernel tuning, not for results.
+"""Writes networks that many people use as OpenVINO IR or ONNX with random weights: for speed and kernel tuning, not for results.
 
-    networks.py FOLDER [NAME...] [--small] [--int8]     writes FOLDER/NAME.xml and .bin; all networks unless some are named
+    networks.py FOLDER [NAME...] [--small] [--int8] [--tiny] [--onnx [--opset 17|18|20]]
 
-The layers are those of the trained networks, for one picture: YOLOv8 and YOLO11 n, s and m at 640x640; ResNet-18 and -50,
-MobileNet-v2 and -v3-large at 224x224. --small lets the layers share their weights: enough for plans. --int8 quantises what convolutions and
-the last product read and what is added up, as NNCF writes it: with FakeQuantize, weights by output channel. Needs nothing but Python 3.8+.
+Writes FOLDER/NAME.xml and .bin, or NAME.onnx; all convolutional networks unless some are named. The layers are those of the trained
+networks, for one picture: YOLOv8 and YOLO11 n, s and m at 640x640; ResNet-18 and -50, MobileNet-v2 and -v3-large at 224x224; and with
+attention Swin, DETR, RT-DETR, D-FINE, RF-DETR, SegFormer, MobileViT, SVTR, YOLO12, ViT, DeiT, CLIP, Depth Anything, TinyViT, in the
+operations that exporters write. --small lets the layers share their weights: enough for plans. --int8 quantises what convolutions and
+products read and what is added up, as NNCF writes it: with FakeQuantize, weights by output channel. --tiny writes networks with attention
+(all unless some are named) with few layers of few channels, for tests of values. Needs nothing but Python 3.8+; --onnx needs the package onnx.
 """
 import argparse
-import array
 import math
-import random
 from pathlib import Path
-from statistics import NormalDist
 
-from ir_model import Model
-
-NOISE = [NormalDist().inv_cdf((i + 0.5) / 256) for i in range(256)]  # each as likely as the others
-
-
-class Network(Model):
-    """Layers as networks for pictures have them. A value is (layer, port, shape)."""
-
-    def __init__(self, small=False, int8=False):
-        super().__init__()
-        self.small, self.int8 = small, int8
-        self.not_negative, self.bytes, self.quantized_values = set(), set(), {}
-        self.random = random.Random(1)
-
-    def noise(self, shape, scale):
-        count = math.prod(shape)
-        values = [scale * value for value in NOISE]
-        # No two layers are alike in either case.
-        offset = 64 * len(self.layers) if self.small else len(self.weights)
-        missing = offset // 4 + count - len(self.weights) // 4
-        if missing > 0:
-            drawn = self.random.getrandbits(8 * missing).to_bytes(missing, "little")
-            self.weights += array.array("f", map(values.__getitem__, drawn)).tobytes()
-        return self.layer("Const", 1, [], [shape], {"element_type": "f32", "shape": ",".join(map(str, shape)), "offset": offset,
-                                                    "size": 4 * count})
-
-    def quantize(self, x, low, high, levels, shape=()):
-        limits = [self.floats(shape, limit) for limit in (low, high)]
-        return self.op("FakeQuantize", [x, *limits, *limits], data={"levels": levels, "auto_broadcast": "numpy"})
-
-    def quantized(self, x):
-        """Bytes from 0 on where no value is negative, else with a zero point of 128; once for all that read x."""
-        if not self.int8 or x in self.bytes:
-            return x
-        if x not in self.quantized_values:
-            limits = (0, 6) if x in self.not_negative else (-4, 4 * 127 / 128)
-            self.quantized_values[x] = self.moved(self.quantize(x, *limits, 256), [x])
-            self.bytes.add(self.quantized_values[x])
-        return self.quantized_values[x]
-
-    def moved(self, y, values):
-        """y, which is made of nothing but values of these."""
-        for kind in (self.not_negative, self.bytes):
-            if all(value in kind for value in values):
-                kind.add(y)
-        return y
-
-    def weights_of(self, shape, scale):
-        weights = self.noise(shape, scale)
-        limit = scale * NOISE[-1]
-        return self.quantize(weights, -limit, limit, 255, (shape[0], *[1] * (len(shape) - 1))) if self.int8 else weights
-
-    def function(self, name, x):
-        if name == "relu6":
-            y = self.op("Clamp", [x], data={"min": 0, "max": 6})
-        else:
-            opset = {"ReLU": 1, "Sigmoid": 1, "Swish": 4, "HSwish": 4, "HSigmoid": 5}[name]
-            y = self.op(name, [x], opset=opset)
-        if name in ("relu6", "ReLU"):
-            self.not_negative.add(y)
-        return y
-
-    def conv(self, x, out, kernel=1, stride=1, act=None, groups=1, gain=1.0):
-        n, channels, height, width = x[2]
-        pad, inner = kernel // 2, channels // groups
-        shape = (out, inner, kernel, kernel) if groups == 1 else (groups, out // groups, inner, kernel, kernel)
-        weights = self.weights_of(shape, gain * math.sqrt(2 / (inner * kernel * kernel)))
-        x = self.quantized(x)
-        size = [(side + 2 * pad - kernel) // stride + 1 for side in (height, width)]
-        data = {"strides": f"{stride},{stride}", "dilations": "1,1", "pads_begin": f"{pad},{pad}", "pads_end": f"{pad},{pad}",
-                "auto_pad": "explicit"}
-        y = self.op("Convolution" if groups == 1 else "GroupConvolution", [x, weights], (n, out, *size), data)
-        y = self.add(y, self.noise((1, out, 1, 1), 0.01))
-        return self.quantized(self.function(act, y)) if act else y
-
-    def broadcast(self, kind, a, b):
-        shape = tuple(map(max, zip(*[(1,) * (max(len(a[2]), len(b[2])) - len(v[2])) + tuple(v[2]) for v in (a, b)])))
-        return self.op(kind, [a, b], shape, {"auto_broadcast": "numpy"})
-
-    def add(self, a, b):
-        return self.broadcast("Add", a, b)
-
-    def residual(self, x, y):
-        return self.add(self.quantized(x), self.quantized(y))
-
-    def max_pool(self, x, kernel, stride, pad):
-        n, channels, height, width = x[2]
-        size = [(side + 2 * pad - kernel) // stride + 1 for side in (height, width)]
-        data = {"strides": f"{stride},{stride}", "dilations": "1,1", "pads_begin": f"{pad},{pad}", "pads_end": f"{pad},{pad}",
-                "kernel": f"{kernel},{kernel}", "rounding_type": "floor", "auto_pad": "explicit", "index_element_type": "i64", "axis": 0}
-        return self.moved(self.layer("MaxPool", 8, [x], [(n, channels, *size)] * 2, data)[0], [x])
-
-    def mean_of_image(self, x):
-        return self.op("ReduceMean", [x, self.ints([2, 3])], (*x[2][:2], 1, 1), {"keep_dims": "true"})
-
-    def concat(self, values, axis=1):
-        shape = list(values[0][2])
-        shape[axis] = sum(value[2][axis] for value in values)
-        return self.moved(self.op("Concat", values, tuple(shape), {"axis": axis}), values)
-
-    def split(self, x, lengths, axis=1):
-        shapes = [tuple(x[2][:axis]) + (length,) + tuple(x[2][axis + 1:]) for length in lengths]
-        parts = self.layer("VariadicSplit", 1, [x, self.constant([], [axis], "i64"), self.ints(lengths)], shapes)
-        return [self.moved(part, [x]) for part in parts]
-
-    def reshape(self, x, shape):
-        """To the shape, whose first number, the batch, is kept."""
-        return self.op("Reshape", [x, self.ints([0, *shape[1:]])], shape, {"special_zero": "true"})
-
-    def matmul(self, a, b, shape, transpose_a=False, transpose_b=False):
-        return self.op("MatMul", [a, b], shape, {"transpose_a": str(transpose_a).lower(), "transpose_b": str(transpose_b).lower()})
-
-    def softmax(self, x, axis):
-        return self.op("SoftMax", [x], data={"axis": axis}, opset=8)
-
-    def twice_as_large(self, x):
-        n, channels, height, width = x[2]
-        data = {"mode": "nearest", "shape_calculation_mode": "scales", "coordinate_transformation_mode": "asymmetric",
-                "nearest_mode": "floor", "antialias": "false", "pads_begin": "0,0,0,0", "pads_end": "0,0,0,0", "cube_coeff": -0.75}
-        return self.moved(self.op("Interpolate", [x, self.constant([2], [2.0, 2.0]), self.ints([2, 3])],
-                                  (n, channels, 2 * height, 2 * width), data, opset=11), [x])
-
-    def classes(self, x, count=1000):
-        x = self.reshape(self.mean_of_image(x), (x[2][0], x[2][1]))
-        x = self.matmul(self.quantized(x), self.weights_of((count, x[2][1]), 0.05), (x[2][0], count), transpose_b=True)
-        self.result(self.softmax(self.add(x, self.noise((1, count), 0.01)), 1))
-
+from architectures import detr, hybrids, vit, windows
+from architectures.layers import Network
 
 # Residual branches add little, so that no sum overflows f16.
 RESIDUAL = 0.3
@@ -213,18 +88,19 @@ def c2f(net, x, out, count, shortcut):
     return chained_parts(net, x, out, out // 2, count, lambda y: bottleneck(net, y, y[2][1], shortcut))
 
 
-def c3k2(net, x, out, count, deep, share=0.5):
-    def c3k(y):
-        channels = y[2][1] // 2
-        a = net.conv(y, channels, act="Swish")
-        for _ in range(2):
-            a = bottleneck(net, a, channels, True)
-        return net.conv(net.concat([a, net.conv(y, channels, act="Swish")]), y[2][1], act="Swish")
+def c3k(net, y):
+    channels = y[2][1] // 2
+    a = net.conv(y, channels, act="Swish")
+    for _ in range(2):
+        a = bottleneck(net, a, channels, True)
+    return net.conv(net.concat([a, net.conv(y, channels, act="Swish")]), y[2][1], act="Swish")
 
+
+def c3k2(net, x, out, count, deep, share=0.5):
     def plain(y):
         return bottleneck(net, y, y[2][1] // 2, True)
 
-    return chained_parts(net, x, out, int(out * share), count, c3k if deep else plain)
+    return chained_parts(net, x, out, int(out * share), count, (lambda y: c3k(net, y)) if deep else plain)
 
 
 def sppf(net, x, out):
@@ -276,6 +152,23 @@ def yolo_boxes(net, levels, size):
     net.result(net.concat([boxes, net.function("Sigmoid", scores)]))
 
 
+def yolo_levels(net, maps, size, classes, separable):
+    """Boxes and scores of three levels; scores by separable convolutions from YOLO11 on."""
+    first = maps[0][2][1]
+    inner, scored = max(16, first // 4, 64), max(first, min(classes, 100))
+    levels = []
+    for x in maps:
+        boxes = net.conv(net.conv(net.conv(x, inner, 3, 1, "Swish"), inner, 3, 1, "Swish"), 64)
+        if separable:
+            y = net.conv(x, x[2][1], 3, 1, "Swish", x[2][1])
+            y = net.conv(net.conv(y, scored, act="Swish"), scored, 3, 1, "Swish", scored)
+            y = net.conv(y, scored, act="Swish")
+        else:
+            y = net.conv(net.conv(x, scored, 3, 1, "Swish"), scored, 3, 1, "Swish")
+        levels.append((boxes, net.conv(y, classes)))
+    yolo_boxes(net, levels, size)
+
+
 def yolo(net, version, depth, width, most, size=640, classes=80):
     eleven = version == 11
     deep_everywhere = eleven and width >= 1  # m and larger
@@ -303,39 +196,103 @@ def yolo(net, version, depth, width, most, size=640, classes=80):
     m4 = block(net.concat([down(n3, 256), n4]), 512, 3)
     m5 = block(net.concat([down(m4, 512), p5]), 1024, 3, deep=True)
 
-    first = n3[2][1]
-    inner, scored = max(16, first // 4, 64), max(first, min(classes, 100))
-    levels = []
-    for x in (n3, m4, m5):
-        boxes = net.conv(net.conv(net.conv(x, inner, 3, 1, "Swish"), inner, 3, 1, "Swish"), 64)
-        if eleven:
-            y = net.conv(x, x[2][1], 3, 1, "Swish", x[2][1])
-            y = net.conv(net.conv(y, scored, act="Swish"), scored, 3, 1, "Swish", scored)
-            y = net.conv(y, scored, act="Swish")
+    yolo_levels(net, (n3, m4, m5), size, classes, eleven)
+
+
+def area_attention(net, x, areas):
+    """YOLO12's: rows of the picture fall into areas, whose pixels see each other; a convolution of the values has the places."""
+    n, channels, height, width = x[2]
+    pixels, heads = height * width, channels // 32
+    qkv = net.transpose(net.reshape(net.conv(x, 3 * channels), (n, 3 * channels, pixels)), [0, 2, 1])
+    if areas > 1:
+        qkv = net.reshape(qkv, (n * areas, pixels // areas, 3 * channels))
+    parts, tokens = qkv[2][:2]
+    qkv = net.transpose(net.reshape(qkv, (parts, tokens, heads, 96)), [0, 2, 3, 1])
+    q, k, v = net.split(qkv, [32, 32, 32], 2)
+    scores = net.matmul(net.transpose(q, [0, 1, 3, 2]), k, (parts, heads, tokens, tokens))
+    scores = net.softmax(net.scaled(scores, 32 ** -0.5), 3)
+    seen = net.matmul(v, net.transpose(scores, [0, 1, 3, 2]), v[2])
+
+    def picture(y):
+        y = net.transpose(y, [0, 3, 1, 2])
+        y = net.reshape(y, (n, pixels, channels)) if areas > 1 else y
+        return net.transpose(net.reshape(y, (n, height, width, channels)), [0, 3, 1, 2])
+
+    seen, v = picture(seen), picture(v)
+    return net.conv(net.add(seen, net.conv(v, channels, 7, groups=channels)), channels, gain=RESIDUAL)
+
+
+def a2c2f(net, x, out, count, areas):
+    """As c2f, of pairs of attention and products, or without areas of c3k."""
+    parts = [net.conv(x, out // 2, act="Swish")]
+    for _ in range(count):
+        y = parts[-1]
+        if areas:
+            for _ in range(2):
+                y = net.add(y, area_attention(net, y, areas))
+                y = net.add(y, net.conv(net.conv(y, y[2][1] * 2, act="Swish"), y[2][1], gain=RESIDUAL))
         else:
-            y = net.conv(net.conv(x, scored, 3, 1, "Swish"), scored, 3, 1, "Swish")
-        levels.append((boxes, net.conv(y, classes)))
-    yolo_boxes(net, levels, size)
+            y = c3k(net, y)
+        parts.append(y)
+    return net.conv(net.concat(parts), out, act="Swish")
 
 
-NETWORKS = {
-    "yolov8n": lambda net: yolo(net, 8, 0.33, 0.25, 1024),
-    "yolov8s": lambda net: yolo(net, 8, 0.33, 0.5, 1024),
-    "yolov8m": lambda net: yolo(net, 8, 0.67, 0.75, 768),
-    "yolo11n": lambda net: yolo(net, 11, 0.5, 0.25, 1024),
-    "yolo11s": lambda net: yolo(net, 11, 0.5, 0.5, 1024),
-    "yolo11m": lambda net: yolo(net, 11, 0.5, 1.0, 512),
-    "resnet18": lambda net: resnet(net, (2, 2, 2, 2), False),
-    "resnet50": lambda net: resnet(net, (3, 4, 6, 3), True),
-    "mobilenet_v2": mobilenet_v2,
-    "mobilenet_v3_large": mobilenet_v3_large,
+def yolo12(net, size, width, count, classes):
+    def channels(number):
+        return math.ceil(min(number, 1024) * width / 8) * 8
+
+    def down(x, number):
+        return net.conv(x, channels(number), 3, 2, "Swish")
+
+    def block(x, number, deep=False, share=0.5):
+        return c3k2(net, x, channels(number), count, deep, share)
+
+    def joined(parts, number):
+        return a2c2f(net, net.concat(parts), channels(number), count, 0)
+
+    x = block(down(down(net.parameter((1, 3, size, size)), 64), 128), 256, share=0.25)
+    p3 = block(down(x, 256), 512, share=0.25)
+    p4 = a2c2f(net, down(p3, 512), channels(512), 2 * count, 4)
+    p5 = a2c2f(net, down(p4, 1024), channels(1024), 2 * count, 1)
+    n4 = joined([net.twice_as_large(p5), p4], 512)
+    n3 = joined([net.twice_as_large(n4), p3], 256)
+    m4 = joined([down(n3, 256), n4], 512)
+    m5 = block(net.concat([down(m4, 512), p5]), 1024, deep=True)
+    yolo_levels(net, (n3, m4, m5), size, classes, True)
+
+
+# Networks by name: a function and what it takes.
+CONVOLUTIONAL = {
+    "yolov8n": (yolo, {"version": 8, "depth": 0.33, "width": 0.25, "most": 1024}),
+    "yolov8s": (yolo, {"version": 8, "depth": 0.33, "width": 0.5, "most": 1024}),
+    "yolov8m": (yolo, {"version": 8, "depth": 0.67, "width": 0.75, "most": 768}),
+    "yolo11n": (yolo, {"version": 11, "depth": 0.5, "width": 0.25, "most": 1024}),
+    "yolo11s": (yolo, {"version": 11, "depth": 0.5, "width": 0.5, "most": 1024}),
+    "yolo11m": (yolo, {"version": 11, "depth": 0.5, "width": 1.0, "most": 512}),
+    "resnet18": (resnet, {"blocks": (2, 2, 2, 2), "bottleneck": False}),
+    "resnet50": (resnet, {"blocks": (3, 4, 6, 3), "bottleneck": True}),
+    "mobilenet_v2": (mobilenet_v2, {}),
+    "mobilenet_v3_large": (mobilenet_v3_large, {}),
 }
+TRANSFORMERS = {
+    **windows.NETWORKS, **detr.NETWORKS, **hybrids.NETWORKS, "yolo12n": (yolo12, {"size": 640, "width": 0.25, "count": 1, "classes": 80}),
+    **vit.NETWORKS,
+}
+# The arguments that differ in the smallest networks with the same patterns.
+TINY = {**windows.TINY, **detr.TINY, **hybrids.TINY, "yolo12n": {"size": 128, "classes": 8}, **vit.TINY}
+NETWORKS = {**CONVOLUTIONAL, **TRANSFORMERS}
 
 
-def write(folder, name, small=False, int8=False):
-    net = Network(small, int8)
-    NETWORKS[name](net)
-    path = folder / f"{name}{'_int8' if int8 else ''}.xml"
+def write(folder, name, small=False, int8=False, onnx=0, tiny=False):
+    """The path of the file that it writes. onnx: 0 for IR, or the version of the operations."""
+    if onnx:
+        from architectures.onnx_network import OnnxNetwork
+        net = OnnxNetwork(small, onnx)
+    else:
+        net = Network(small, int8)
+    function, arguments = NETWORKS[name]
+    function(net, **{**arguments, **(TINY[name] if tiny else {})})
+    path = folder / f"{name}{'_int8' if int8 else ''}{'_tiny' if tiny else ''}.{'onnx' if onnx else 'xml'}"
     net.write(path)
     return path
 
@@ -346,10 +303,17 @@ def main():
     parser.add_argument("names", nargs="*", choices=[[], *NETWORKS], metavar="NAME", help=", ".join(NETWORKS))
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--int8", action="store_true")
+    parser.add_argument("--onnx", action="store_true")
+    parser.add_argument("--opset", type=int, choices=(17, 18, 20), default=17)
+    parser.add_argument("--tiny", action="store_true")
     args = parser.parse_args()
+    if args.onnx and args.int8:
+        parser.error("--int8 is for IR")
+    if no_tiny := [name for name in args.names if args.tiny and name not in TINY]:
+        parser.error(f"{no_tiny[0]} has no tiny form; these have: {', '.join(TINY)}")
     args.folder.mkdir(parents=True, exist_ok=True)
-    for name in args.names or NETWORKS:
-        print(write(args.folder, name, args.small, args.int8))
+    for name in args.names or (TINY if args.tiny else CONVOLUTIONAL):
+        print(write(args.folder, name, args.small, args.int8, args.opset if args.onnx else 0, args.tiny))
 
 
 if __name__ == "__main__":

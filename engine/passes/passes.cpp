@@ -17,6 +17,8 @@ const std::vector<Pass>& passes() {
       {"expand_operations", expand_operations},
       {"simplify", simplify},
       {"unify_forms", unify_forms},
+      {"gather_rows", gather_rows},
+      {"choose_rows", choose_rows},
       {"fuse_activations", fuse_activations},
       {"fuse_normalizations", fuse_normalizations},
       {"fuse_distributions", fuse_distributions},

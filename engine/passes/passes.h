@@ -67,6 +67,10 @@ void expand_operations(Graph&, const PassContext&);
 void simplify(Graph&, const PassContext&);
 // Gives operations that can be stated in several ways one form.
 void unify_forms(Graph&, const PassContext&);
+// Replaces slices, transposes and concats that reorder rows of channels by one Gather.
+void gather_rows(Graph&, const PassContext&);
+// Lets operations on rows compute those alone that a Gather chooses of them.
+void choose_rows(Graph&, const PassContext&);
 // Replaces x * sigmoid(x) by Swish, and the like.
 void fuse_activations(Graph&, const PassContext&);
 // Replaces (x - mean) / deviation by MVN, and the like.

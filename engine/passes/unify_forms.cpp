@@ -4,6 +4,8 @@
 //   Interpolate along axes that stay the same ->  along the others only
 //   a rounding of MaxPool that changes nothing->  the older rounding
 //   x / constants that are powers of two      ->  x * constants
+//   a Gather of neighbours, or of one element ->  a slice, which needs no copy
+//   GatherElements of whole rows              ->  a Gather
 //   slices that together are a whole axis     ->  a split
 #include <cmath>
 #include <cstdlib>
@@ -134,6 +136,56 @@ void multiply_instead(Graph& graph, Node* node) {
   node->inputs.set(1, Insertion(graph, node).floats(divisor->shape(), factors));
 }
 
+// Turns a Gather of constant indices that follow one another into a slice.
+void slice_instead(Graph& graph, Node* node) {
+  const Tensor *indices = constant_value(node->inputs[1]),
+               *axis_value = constant_value(node->inputs[2]);
+  if (!node->tail.empty() || !indices || !axis_value || indices->shape().size() > 1 ||
+      indices->elements() == 0 || node->attributes.get_int("batch_dims", 0) != 0)
+    return;
+  const Shape& in = node->inputs[0].node->shape(node->inputs[0].port);
+  const std::vector<int64_t> at = indices->to_ints();
+  int64_t axis = axis_value->to_ints()[0];
+  if (axis < 0) axis += static_cast<int64_t>(in.size());
+  const int64_t size = in[static_cast<size_t>(axis)];
+  const int64_t first = at[0] < 0 ? at[0] + size : at[0];
+  if (first < 0 || first + indices->elements() > size) return;
+  for (size_t i = 1; i < at.size(); ++i)
+    if (at[i] != at[0] + static_cast<int64_t>(i)) return;
+  Insertion add(graph, node);
+  Edge part = add.op("Slice", 8,
+                     {node->inputs[0], add.ints({first}), add.ints({first + indices->elements()}),
+                      add.ints({1}), add.ints({axis})});
+  if (part.node->shape() != node->shape())
+    part = add.op("Reshape", 1, {part, add.ints(node->shape())}, {{"special_zero", "false"}});
+  part.node->outputs[0].names = node->outputs[0].names;
+  graph.replace_uses({node, 0}, part);
+}
+
+// Turns GatherElements whose indices are repeated along all dimensions after its axis, which is how
+// PyTorch's gather() takes rows, into a Gather.
+void gather_instead(Graph& graph, Node* node) {
+  const Node& wide = *node->inputs[1].node;
+  if (!node->tail.empty() || !(wide.is("Tile") || wide.is("Broadcast"))) return;
+  const Edge narrow = wide.inputs[0];
+  const Shape &from = narrow.node->shape(narrow.port), &to = wide.shape(),
+              &data = node->inputs[0].node->shape(node->inputs[0].port);
+  int64_t axis = node->attributes.get_int("axis");
+  if (axis < 0) axis += static_cast<int64_t>(data.size());
+  if (from.size() != to.size()) return;
+  for (size_t d = 0; d < to.size(); ++d)
+    if (static_cast<int64_t>(d) <= axis ? from[d] != to[d] : from[d] != 1) return;
+  Insertion add(graph, node);
+  const Shape list(from.begin(), from.begin() + axis + 1);
+  Edge indices = reshapes(*narrow.node) ? narrow.node->inputs[0] : narrow;
+  if (indices.node->shape(indices.port) != list)
+    indices = add.op("Reshape", 1, {narrow, add.ints(list)}, {{"special_zero", "false"}});
+  const Edge rows = add.op("Gather", 8, {node->inputs[0], indices, add.ints({axis})},
+                           {{"batch_dims", std::to_string(axis)}});
+  rows.node->outputs[0].names = node->outputs[0].names;
+  graph.replace_uses({node, 0}, rows);
+}
+
 // `count` elements from `first` on along one axis, and all elements of the others.
 struct Part {
   size_t axis;
@@ -208,6 +260,8 @@ void unify_forms(Graph& graph, const PassContext&) {
     if (node->is("Interpolate")) leave_out_axes(graph, node);
     if (node->is("MaxPool")) round_as_before(node);
     if (node->is("Divide")) multiply_instead(graph, node);
+    if (node->is("Gather")) slice_instead(graph, node);
+    if (node->is("GatherElements")) gather_instead(graph, node);
   }
   slices_as_splits(graph);
   graph.remove_dead();

@@ -169,5 +169,60 @@ TEST(UnifyForms, OtherSlicesStay) {
   }
 }
 
+TEST(UnifyForms, GathersOfNeighboursAreSlices) {
+  const auto gathered = [](const std::vector<int64_t>& at, bool scalar, int64_t axis) {
+    GraphBuilder b;
+    const Edge x = b.parameter({2, 5, 3});
+    const Edge indices =
+        scalar ? b.constant(Tensor::of<int64_t>(ElementType::i64, {}, at)) : integers(b, at);
+    const Edge along = b.constant(Tensor::of<int64_t>(ElementType::i64, {}, {axis}));
+    b.result(b.op("Gather", 8, {x, indices, along}, {{"batch_dims", "0"}}));
+    auto graph = b.finish();
+    expect_same_values(*graph, "unify_forms");
+    return count_of(*graph, "Gather");
+  };
+  EXPECT_EQ(gathered({3}, true, 1), 0u);
+  EXPECT_EQ(gathered({-1}, true, -1), 0u);
+  EXPECT_EQ(gathered({2}, false, 1), 0u);
+  EXPECT_EQ(gathered({1, 2, 3}, false, 1), 0u);
+  // Others, and those that are out of range, stay.
+  EXPECT_EQ(gathered({1, 3}, false, 1), 1u);
+  EXPECT_EQ(gathered({2, 1}, false, 1), 1u);
+  EXPECT_EQ(gathered({4, 5}, false, 1), 1u);
+  EXPECT_EQ(gathered({-1, 0}, false, 1), 1u);
+}
+
+TEST(UnifyForms, GathersOfAllElementsOfAnAxisAreASplit) {
+  GraphBuilder b;
+  const Edge x = b.parameter({3, 4, 2});
+  const Edge axis = b.constant(Tensor::of<int64_t>(ElementType::i64, {}, {0}));
+  for (const int64_t i : {0, 1, 2})
+    b.result(b.op("Gather", 8,
+                  {x, b.constant(Tensor::of<int64_t>(ElementType::i64, {}, {i})), axis},
+                  {{"batch_dims", "0"}}));
+  auto graph = b.finish();
+  expect_same_values(*graph, "unify_forms");
+  EXPECT_EQ(count_of(*graph, "Slice"), 0u);
+  EXPECT_EQ(count_of(*graph, "VariadicSplit"), 1u);
+}
+
+TEST(UnifyForms, GatherElementsOfWholeRowsIsAGather) {
+  GraphBuilder b;
+  const Edge x = b.parameter({2, 5, 3});
+  const Edge top = b.parameter({2, 5});
+  const Edge k = b.constant(Tensor::of<int64_t>(ElementType::i64, {}, {2}));
+  const Edge best =
+      b.op("TopK", 11, {top, k},
+           {{"axis", "1"}, {"mode", "max"}, {"sort", "value"}, {"index_element_type", "i64"}}, 2);
+  const Edge column = b.op("Unsqueeze", 1, {Edge{best.node, 1}, integers(b, {2})});
+  const Edge rows = b.op("Tile", 1, {column, integers(b, {1, 1, 3})});
+  b.result(b.op("GatherElements", 6, {x, rows}, {{"axis", "1"}}));
+  auto graph = b.finish();
+  expect_same_values(*graph, "unify_forms");
+  EXPECT_EQ(count_of(*graph, "GatherElements"), 0u);
+  EXPECT_EQ(count_of(*graph, "Tile"), 0u);
+  EXPECT_EQ(count_of(*graph, "Gather"), 1u);
+}
+
 }  // namespace
 }  // namespace clinfer

@@ -111,8 +111,7 @@ std::shared_ptr<DeviceModel> ModelCompiler::compile(const Progress& progress,
   add_up_work();
   warn_of_host_loops();
   if (network_->cuda != nullptr) {
-    const std::string why =
-        tuning.measures() ? "kernels are being measured" : reject_graph(network_->whole);
+    const std::string why = reject_graph(network_->whole);
     if (!why.empty()) leave_graphs(why);
     if (!why.empty() && config_.launch == Config::Launch::graph)
       report_.warnings.push_back(kNoGraphs + why);
@@ -485,7 +484,6 @@ void ModelCompiler::build_preprocess_of_first_tier() {
 std::shared_ptr<DeviceModel> ModelCompiler::make_untuned(const Progress& progress) {
   Config config = config_;
   config.tuning_mode = TuningMode::disabled;
-  config.launch = Config::Launch::queue;  // the measured network runs this way, too
   config.tuning_db = config.partial_batches = false;
   config.graph_dumps_dir = config.sources_dumps_dir = "";
   config.dump_kernels = false;

@@ -126,6 +126,22 @@ TEST_F(GraphLaunch, KernelsAreCompiledOnce) {
   }
 }
 
+// Kernels are measured by themselves, and the tuned network as a graph beside the untuned one.
+TEST_F(GraphLaunch, TuningComparesNetworksAsTheyRun) {
+  const std::string path = test::relu_model(folder_, {1, 3, 16, 16}).string();
+  const auto queue = compile(path, Launch::queue);
+  Config measuring = config(Launch::graph);
+  measuring.tuning_mode = TuningMode::create;
+  measuring.tuning_file = folder_ / "tuning.json";
+  stand_in_reset();
+  const auto graph = CompiledModel::compile(Model::read(path), measuring);
+  EXPECT_EQ(graph->launch(), "graph");
+  EXPECT_TRUE(graph->warnings().empty());
+  EXPECT_GT(graph->tuning().measured, 0u);
+  const auto one = graph->create_request(), reference = queue->create_request();
+  EXPECT_EQ(test::infer(*one, picture(*graph, 1)), test::infer(*reference, picture(*queue, 1)));
+}
+
 TEST_F(GraphLaunch, IsTheDefault) {
   EXPECT_EQ(Config().launch, Launch::automatic);
   const auto compiled = compile(test::ball_model(), Launch::automatic);

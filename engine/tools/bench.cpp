@@ -9,9 +9,14 @@
 #include <iostream>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <thread>
+#include <utility>
 
+#include "engine/compile/model_compiler.h"
+#include "engine/measure/tuning.h"
 #include "engine/tools/commands.h"
+#include "engine/tools/report.h"
 #include "engine/tools/text.h"
 #include "engine/tools/throughput.h"
 #include "kernels/base/files.h"
@@ -22,6 +27,8 @@ namespace clinfer {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr size_t kReportedLatencies = 20000;
 
 double ms_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double, std::milli>(to - from).count();
@@ -141,9 +148,51 @@ std::string json_of(const std::vector<DeviceCount>& devices) {
   return json_array(all);
 }
 
+// Times the layers by inferences of a model of its own, so that counting them delays none of those
+// that are measured.
+template <typename FeedFor>
+std::vector<StepProfile> timed_layers(const std::shared_ptr<const Model>& model, Config config,
+                                      const FeedFor& feed_for) {
+  constexpr int kInferences = 10;
+  config.perf_count = true;
+  const auto compiled = CompiledModel::compile(model, config);
+  const auto request = compiled->create_request();
+  Feed feed = feed_for(*compiled);
+  feed.prepare(*request);
+  for (int i = 0; i < kInferences; ++i) {
+    feed.before_start(*request);
+    request->start();
+    request->wait();
+  }
+  return compiled->profile();
+}
+
+// Peaks of matrix products of halves in TFLOP/s, dense, as the vendor states them for the SXM
+// cards.
+constexpr std::pair<const char*, double> kPeaks[] = {{"H200", 989}, {"H100", 989}, {"A100", 312}};
+
+// Returns the operations of the layers that have products, the rate that they were computed at, and
+// the device's peak where it is known, as JSON; null for networks on several devices.
+std::string work_of(const std::shared_ptr<const Model>& model, const Config& config,
+                    const CompiledModel& compiled, const Measured& measured) {
+  if (compiled.devices().size() != 1) return "null";
+  double operations = 0;
+  for (const ProblemRecord& record : find_records(model, config))
+    operations += 2 * record.multiply_adds;
+  operations /= static_cast<double>(batch_of(compiled));
+  const bool halves = std::string_view(name_of(compiled.precision())) == "f16";
+  std::string peak = "null";
+  for (const auto& [name, tflops] : kPeaks)
+    if (halves && compiled.device().name.find(name) != std::string::npos)
+      peak = json_number(tflops);
+  return json_object({{"operations_per_image", json_number(operations)},
+                      {"tflops", json_number(operations * measured.images_per_second / 1e12)},
+                      {"peak_tflops", peak}});
+}
+
 void run(const Arguments& arguments) {
   Config config = read_config(arguments);
-  const auto csv = arguments.value("--perf-csv");
+  const auto csv = arguments.value("--perf-csv"), report = arguments.value("--report");
   config.perf_count |= arguments.has("--perf-count") || csv;
   const double seconds = arguments.seconds("--seconds", 10);
   constexpr unsigned kMostRequests = 256;  // the same limit as the element's nireq
@@ -241,7 +290,7 @@ void run(const Arguments& arguments) {
   if (config.perf_count) profile = compiled->profile();
   if (arguments.has("--perf-count") && !json) print_profile(profile);
   if (csv) write_named_file(*csv, std::array{std::string_view(csv_of(profile))});
-  if (json) {
+  if (json || report) {
     JsonMembers members{
         {"model", json_quoted(model->path())},
         {"device", json_quoted(device.name)},
@@ -266,7 +315,18 @@ void run(const Arguments& arguments) {
       members.emplace_back("different", std::to_string(different));
     }
     if (config.perf_count) members.emplace_back("layers", json_of(profile));
-    std::printf("%s\n", json_object(members).c_str());
+    if (json) std::printf("%s\n", json_object(members).c_str());
+    if (report) {
+      if (!config.perf_count)
+        members.emplace_back("layers", json_of(timed_layers(model, config, feed_for)));
+      std::vector<std::string> latencies;
+      for (const double ms : thinned(measured.latencies_ms, kReportedLatencies))
+        latencies.push_back(json_number(ms));
+      members.emplace_back("latencies", json_array(latencies));
+      members.emplace_back("inferences", std::to_string(measured.latencies_ms.size()));
+      members.emplace_back("work", work_of(model, config, *compiled, measured));
+      write_report(*report, "bench", json_object(members));
+    }
   }
   if (different != 0)
     throw Error(ErrorCode::device_failed, std::to_string(different) + " of " +
@@ -296,6 +356,9 @@ Command bench_command() {
          "feed video frames (NV12, I420, BGR ...) through preprocess, upload included"},
         {"--perf-count", "", "print each layer's time, or what it was fused into"},
         {"--perf-csv", "FILE", "write that as the GPU plug-in's report has it"},
+        {"--report", "F.html",
+         "write a page: histogram of latencies, time by type and layer, rate and share of the "
+         "peak"},
         {"--json", "", "one line of JSON instead of text, with the layers where they are timed"},
         config_option()}},
       run};

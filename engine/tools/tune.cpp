@@ -12,6 +12,7 @@
 #include "engine/measure/tuning.h"
 #include "engine/tools/commands.h"
 #include "engine/tools/progress.h"
+#include "engine/tools/report.h"
 #include "engine/tools/text.h"
 #include "engine/tools/tune_pipeline.h"
 #include "kernels/base/text.h"
@@ -253,7 +254,9 @@ void run(const Arguments& arguments) {
                             {"batch", std::to_string(best.batch)},
                             {"images_per_second", json_number(best.images_per_second)}});
   }
-  if (json) std::printf("%s\n", json_of(*tuned, model->path(), all, pipeline).c_str());
+  const std::string all_json = json_of(*tuned, model->path(), all, pipeline);
+  if (json) std::printf("%s\n", all_json.c_str());
+  if (const auto report = arguments.value("--report")) write_report(*report, "tune", all_json);
 }
 
 }  // namespace
@@ -273,6 +276,7 @@ Command tune_command() {
             {"--retune", "", "measure everything anew, whatever the file says"},
             {"--exhaustive", "",
              "measure every point of every kernel that can win instead of searching"},
+            {"--report", "F.html", "write a page: layers and network, tuned against untuned"},
             {"--json", "", "one line of JSON at the end instead of text"},
             config_option()}},
           run};

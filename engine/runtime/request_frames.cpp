@@ -18,7 +18,7 @@ bool same_geometry(const Frame& a, const Frame& b) {
          a.strides == b.strides && a.matrix == b.matrix && a.full_range == b.full_range &&
          a.pixel_aspect == b.pixel_aspect && a.region.x == b.region.x && a.region.y == b.region.y &&
          a.region.width == b.region.width && a.region.height == b.region.height &&
-         a.orientation == b.orientation;
+         a.orientation == b.orientation && a.angle == b.angle;
 }
 
 bool same_transform(const FrameTransform& a, const FrameTransform& b) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace clinfer {
@@ -67,6 +68,10 @@ struct Frame {
   Orientation orientation;  // the network gets the picture upright
   double pixel_aspect =
       1;  // width of a pixel over its height; proportions are those that are shown
+  // Clockwise turn of the region about its middle, in radians of the picture as it is shown. With
+  // an angle, even 0, the region may reach beyond the picture, whose outermost pixels are repeated
+  // there; without one, only what lies in the picture is taken.
+  std::optional<float> angle;
 };
 
 // The arithmetic that turns Y'CbCr into RGB. exact: by the matrix and range of the frame, rounded
@@ -92,13 +97,24 @@ struct FrameTransform {
 // The mapping between the picture and the network's input: frame_x = (x - left) * x_scale +
 // origin_x, with x in network input pixels (continuous coordinates: pixel i covers [i, i+1));
 // likewise for y. If `transposed`, frame_x follows from the network's y, and frame_y from its x. A
-// negative scale mirrors.
+// negative scale mirrors. The resulting point is then turned about the pivot, the region's middle.
 struct Placement {
   float left = 0, top = 0;           // network pixels
   float x_scale = 1, y_scale = 1;    // frame pixels per network pixel
   float origin_x = 0, origin_y = 0;  // frame pixels
   bool transposed = false;
+  float angle = 0;                 // clockwise, in radians of the picture as it is shown
+  float pivot_x = 0, pivot_y = 0;  // frame pixels
+  float pixel_aspect = 1;          // width of a frame's pixel over its height
 };
+
+// A map of points: x' = xx * x + xy * y + x0, and y' = yx * x + yy * y + y0.
+struct PointMap {
+  double xx = 1, xy = 0, x0 = 0, yx = 0, yy = 1, y0 = 0;
+};
+
+// Returns the map from a network's input to the frame, in pixels of each.
+PointMap to_frame(const Placement& placement);
 
 // Computes the placement of the picture for a network input of width x height.
 Placement placement_of(const Frame& frame, const FrameTransform& transform, int width, int height);

@@ -8,6 +8,7 @@
 //   SAMPLE_BYTES      1, or 2 for 10 bits
 //   IMAGES            1: the planes Y and UV are images of UNORM texels of SAMPLE_BYTES (surfaces of
 //                     a decoder, in any tiling), 0: buffers
+//   TURNED            1: the region is turned by any angle, so that each pixel has rows of its own
 //   OUT_T             float, half, uchar, char or int
 
 typedef struct {
@@ -46,14 +47,20 @@ typedef struct {
 #define as_floats(v) CAT(FLOATS_, V)(v)
 #define as_ints(v) CAT(ROUNDED_, V)(v)
 
+#if TURNED
+#define ROWS_T INTV(V)
+#else
+#define ROWS_T int
+#endif
+
 #if IMAGES
 #define PLANES __read_only image2d_t luma, __read_only image2d_t chroma
 #define PLANE_NAMES luma, chroma
 
-// Loads the first and second component of the texels at V columns of one row. An UNORM value is a
-// multiple of 1/255 or 1/65535, so rounding restores the sample.
+// Loads the first and second component of the texels at V columns of one row, or of a row each. An
+// UNORM value is a multiple of 1/255 or 1/65535, so rounding restores the sample.
 #define UNORM_ONE (SAMPLE_BYTES == 1 ? 255.0f : 65535.0f)
-INTV(V) FN(load)(__read_only image2d_t plane, INTV(V) x, int y, INTV(V) * second) {
+INTV(V) FN(load)(__read_only image2d_t plane, INTV(V) x, ROWS_T y, INTV(V) * second) {
 #if V == 1
   const float4 texel = read_imagef(plane, (int2)(x, y));
   *second = convert_int_rte(texel.y * UNORM_ONE);
@@ -61,8 +68,15 @@ INTV(V) FN(load)(__read_only image2d_t plane, INTV(V) x, int y, INTV(V) * second
 #else
   int column[V], a[V], b[V];
   CAT(vstore, V)(x, 0, column);
+#if TURNED
+  int line[V];
+  CAT(vstore, V)(y, 0, line);
+#define LINE line[i]
+#else
+#define LINE y
+#endif
   for (int i = 0; i < V; ++i) {
-    const float4 texel = read_imagef(plane, (int2)(column[i], y));
+    const float4 texel = read_imagef(plane, (int2)(column[i], LINE));
     a[i] = convert_int_rte(texel.x * UNORM_ONE);
     b[i] = convert_int_rte(texel.y * UNORM_ONE);
   }
@@ -113,20 +127,27 @@ INTV(V) FN(load)(__global const uchar* p, INTV(V) x) {
 #define SPREAD(a) ((((a)-128) << 8) | (((a)-128) & 255))
 #define SCALED(a, c) (((a) * (c)) >> 16)
 
-// Computes R, G and B of the pixels in columns x of row y of the frame.
-void FN(pixels)(PLANES, const FN(Args) * a, int y, INTV(V) x, INTV(V) * r, INTV(V) * g,
+// Loads samples of component i at columns x of row y, or of a row each.
+#if TURNED
+#define COMPONENT(p, i, x, y) FN(load)(p, (y)*a->row_stride[i] + (x)*a->step[i])
+#else
+#define COMPONENT(p, i, x, y) FN(load)(p + (y)*a->row_stride[i], (x)*a->step[i])
+#endif
+
+// Computes R, G and B of the pixels in columns x of row y of the frame, or of a row each.
+void FN(pixels)(PLANES, const FN(Args) * a, ROWS_T y, INTV(V) x, INTV(V) * r, INTV(V) * g,
                 INTV(V) * b) {
 #if YUV
-  const int cy = y >> a->shift_y;
+  const ROWS_T cy = y >> a->shift_y;
   const INTV(V) cx = x >> a->shift_x;
 #if IMAGES
   INTV(V) second, none;
   const INTV(V) first = FN(load)(chroma, cx, cy, &second);
   const INTV(V) l = SAMPLE(FN(load)(luma, x, y, &none)), cb = SAMPLE(first), cr = SAMPLE(second);
 #else
-  const INTV(V) l = SAMPLE(FN(load)(p0 + y * a->row_stride[0], x * a->step[0]));
-  const INTV(V) cb = SAMPLE(FN(load)(p1 + cy * a->row_stride[1], cx * a->step[1]));
-  const INTV(V) cr = SAMPLE(FN(load)(p2 + cy * a->row_stride[2], cx * a->step[2]));
+  const INTV(V) l = SAMPLE(COMPONENT(p0, 0, x, y));
+  const INTV(V) cb = SAMPLE(COMPONENT(p1, 1, cx, cy));
+  const INTV(V) cr = SAMPLE(COMPONENT(p2, 2, cx, cy));
 #endif
 #if EXACT
   // Uses fixed point with `fraction_bits` bits of fraction, rounded to 8 bits.
@@ -143,9 +164,9 @@ void FN(pixels)(PLANES, const FN(Args) * a, int y, INTV(V) x, INTV(V) * r, INTV(
   *b = clamp(grey + SCALED(u, a->coefficient[2]), -128, 127) + 128;
 #endif
 #else
-  *r = FN(load)(p0 + y * a->row_stride[0], x * a->step[0]);
-  *g = FN(load)(p1 + y * a->row_stride[1], x * a->step[1]);
-  *b = FN(load)(p2 + y * a->row_stride[2], x * a->step[2]);
+  *r = COMPONENT(p0, 0, x, y);
+  *g = COMPONENT(p1, 1, x, y);
+  *b = COMPONENT(p2, 2, x, y);
 #endif
 }
 
@@ -169,10 +190,11 @@ KERNEL(
   __global const uchar* c2 = AT(p2) + a.component_offset[2];
 #endif
 
-  // Finds the columns on either side of each pixel; exact in integers, then rounded as OpenCV
-  // rounds.
   const INTV(V) lane = CAT(LANES_, V);
   const INTV(V) x = clamp(column + lane - a.to_x, 0, a.to_width - 1);
+#if !TURNED
+  // Finds the columns on either side of each pixel; exact in integers, then rounded as OpenCV
+  // rounds.
   const INTV(V) numerator = max((2 * x + 1) * a.from_width - a.to_width, 0);
   INTV(V) x0 = numerator / (2 * a.to_width);
   FLOATV(V) share = as_floats(numerator - x0 * (2 * a.to_width)) / (float)(2 * a.to_width);
@@ -180,12 +202,23 @@ KERNEL(
   INTV(V) wx0 = as_ints((1.0f - share) * 2048.0f), wx1 = as_ints(share * 2048.0f);
   const INTV(V) x1 = min(x0 + 1, a.from_width - 1) + a.from_x;
   x0 += a.from_x;
+#endif
 
   for (int row = first_row; row < min(first_row + ROWS, a.height); ++row) {
     const int y = row - a.to_y;
     const bool in_picture = y >= 0 && y < a.to_height;
     INTV(V) r = 0, g = 0, b = 0;
     if (in_picture) {
+#if TURNED
+      const FLOATV(V) at_x = clamp(as_floats(x) * a.turn[0] + (float)y * a.turn[1] + a.turn[2],
+                                   0.0f, (float)(a.from_width - 1));
+      const FLOATV(V) at_y = clamp(as_floats(x) * a.turn[3] + (float)y * a.turn[4] + a.turn[5],
+                                   0.0f, (float)(a.from_height - 1));
+      const INTV(V) x0 = as_ints(floor(at_x)), y0 = as_ints(floor(at_y));
+      const INTV(V) x1 = min(x0 + 1, a.from_width - 1), y1 = min(y0 + 1, a.from_height - 1);
+      const INTV(V) wx1 = as_ints((at_x - as_floats(x0)) * 2048.0f), wx0 = 2048 - wx1;
+      const INTV(V) wy1 = as_ints((at_y - as_floats(y0)) * 2048.0f), wy0 = 2048 - wy1;
+#else
       const int n = max((2 * y + 1) * a.from_height - a.to_height, 0);
       int y0 = n / (2 * a.to_height);
       float part = (float)(n - y0 * (2 * a.to_height)) / (float)(2 * a.to_height);
@@ -194,6 +227,7 @@ KERNEL(
       const int wy1 = convert_int_rte(part * 2048.0f);
       const int y1 = min(y0 + 1, a.from_height - 1) + a.from_y;
       y0 += a.from_y;
+#endif
       INTV(V) ra, ga, ba, rb, gb, bb;
       FN(pixels)(PLANE_NAMES, &a, y0, x0, &ra, &ga, &ba);
       FN(pixels)(PLANE_NAMES, &a, y0, x1, &rb, &gb, &bb);

@@ -14,6 +14,7 @@ namespace clinfer {
 namespace {
 
 constexpr int kMaxFrame = 32767, kMaxNetwork = 16384;  // 2 * network * frame stays below 2^31
+constexpr int kMaxTurned = 1 << 20;                    // sides and distances of turned regions
 
 // The positions of one component's samples in a plane.
 struct Component {
@@ -101,17 +102,71 @@ struct Fit {
   bool mirror_columns, mirror_rows, transposed;
 };
 
+[[noreturn]] void refuse_region(const Frame& frame) {
+  const Rect& r = frame.region;
+  refuse("region " + std::to_string(r.width) + "x" + std::to_string(r.height) + " at (" +
+         std::to_string(r.x) + "," + std::to_string(r.y) + ") does not touch the picture of " +
+         std::to_string(frame.width) + "x" + std::to_string(frame.height));
+}
+
+// The map that turns points about a pivot, in pixels of `aspect` times their height.
+PointMap turn_about(double x, double y, double angle, double aspect) {
+  const double c = std::cos(angle), s = std::sin(angle);
+  return {c, -s / aspect, x - c * x + s / aspect * y, s * aspect, c, y - s * aspect * x - c * y};
+}
+
+// Returns the map that turns the frame's region; that of a region which is not turned changes
+// nothing.
+PointMap turn_of(const Frame& frame, const Rect& region) {
+  if (!frame.angle) return {};
+  return turn_about(region.x + region.width / 2.0, region.y + region.height / 2.0, *frame.angle,
+                    frame.pixel_aspect);
+}
+
+// The rows that a turned region touches, from the first to beyond the last.
+std::pair<double, double> turned_rows(const Frame& frame, const Rect& region) {
+  const PointMap map = turn_of(frame, region);
+  double first = std::numeric_limits<double>::max(), last = -first;
+  for (const int x : {region.x, region.x + region.width})
+    for (const int y : {region.y, region.y + region.height}) {
+      const double row = map.yx * x + map.yy * y + map.y0;
+      first = std::min(first, row);
+      last = std::max(last, row);
+    }
+  return {first, last};
+}
+
+// Returns a turned region, which may lie outside of the picture for a part.
+Rect turned_region(const Frame& frame) {
+  Rect r = frame.region;
+  if (r.width == 0) r = {0, 0, frame.width, frame.height};
+  const auto far = [](int v) { return v < -kMaxTurned || v > kMaxTurned; };
+  if (!std::isfinite(*frame.angle) || r.width < 1 || r.height < 1 || far(r.x) || far(r.y) ||
+      far(r.width) || far(r.height))
+    refuse("a region of " + std::to_string(r.width) + "x" + std::to_string(r.height) + " at (" +
+           std::to_string(r.x) + "," + std::to_string(r.y) + "), turned by " +
+           std::to_string(*frame.angle) + " radians, is impossible");
+  const PointMap map = turn_of(frame, r);
+  double left = std::numeric_limits<double>::max(), right = -left;
+  for (const int x : {r.x, r.x + r.width})
+    for (const int y : {r.y, r.y + r.height}) {
+      left = std::min(left, map.xx * x + map.xy * y + map.x0);
+      right = std::max(right, map.xx * x + map.xy * y + map.x0);
+    }
+  const auto [top, bottom] = turned_rows(frame, r);
+  if (right <= 0 || bottom <= 0 || left >= frame.width || top >= frame.height) refuse_region(frame);
+  return r;
+}
+
 // Returns the part of the region inside the picture.
 Rect region_in_picture(const Frame& frame) {
+  if (frame.angle) return turned_region(frame);
   const Rect& r = frame.region;
   if (r.width == 0) return {0, 0, frame.width, frame.height};
   const int64_t left = std::max(r.x, 0), top = std::max(r.y, 0);
   const int64_t right = std::min<int64_t>(int64_t{r.x} + r.width, frame.width);
   const int64_t bottom = std::min<int64_t>(int64_t{r.y} + r.height, frame.height);
-  if (right <= left || bottom <= top)
-    refuse("region " + std::to_string(r.width) + "x" + std::to_string(r.height) + " at (" +
-           std::to_string(r.x) + "," + std::to_string(r.y) + ") does not touch the picture of " +
-           std::to_string(frame.width) + "x" + std::to_string(frame.height));
+  if (right <= left || bottom <= top) refuse_region(frame);
   return {static_cast<int>(left), static_cast<int>(top), static_cast<int>(right - left),
           static_cast<int>(bottom - top)};
 }
@@ -247,6 +302,25 @@ Tap tap(int i, int from, int from_size, int to_size) {
           static_cast<int>(std::rint(share * 2048))};
 }
 
+// Returns the place in the frame of each pixel of the fitted picture, for samples, whose places are
+// those of their middles.
+PointMap samples_of(const Frame& frame, const Fit& f) {
+  const double x_scale = static_cast<double>(f.from.width) / f.to.width;
+  const double y_scale = static_cast<double>(f.from.height) / f.to.height;
+  const double x0 = f.from.x + x_scale / 2, y0 = f.from.y + y_scale / 2;
+  const PointMap turn = turn_of(frame, region_in_picture(frame));
+  return {turn.xx * x_scale, turn.xy * y_scale, turn.xx * x0 + turn.xy * y0 + turn.x0 - 0.5,
+          turn.yx * x_scale, turn.yy * y_scale, turn.yx * x0 + turn.yy * y0 + turn.y0 - 0.5};
+}
+
+// The taps of one axis of a turned picture, around a place in samples.
+Tap tap_at(float place, int size) {
+  const float inside = std::clamp(place, 0.0f, static_cast<float>(size - 1));
+  const int first = static_cast<int>(inside);
+  const int weight = static_cast<int>(std::rint((inside - static_cast<float>(first)) * 2048));
+  return {first, std::min(first + 1, size - 1), 2048 - weight, weight};
+}
+
 // Reads R, G, B of single pixels of a frame.
 class PixelReader {
  public:
@@ -308,13 +382,35 @@ Placement placement_of(const Frame& frame, const FrameTransform& transform, int 
   };
   const auto [left, x_scale] = axis(f.from.width, f.to.x, f.width, f.to.width, f.mirror_columns);
   const auto [top, y_scale] = axis(f.from.height, f.to.y, f.height, f.to.height, f.mirror_rows);
-  return {left,
-          top,
-          x_scale,
-          y_scale,
-          static_cast<float>(f.from.x),
-          static_cast<float>(f.from.y),
-          f.transposed};
+  Placement placement{left,
+                      top,
+                      x_scale,
+                      y_scale,
+                      static_cast<float>(f.from.x),
+                      static_cast<float>(f.from.y),
+                      f.transposed};
+  const Rect region = region_in_picture(frame);
+  placement.angle = frame.angle.value_or(0);
+  placement.pivot_x = static_cast<float>(region.x) + static_cast<float>(region.width) / 2;
+  placement.pivot_y = static_cast<float>(region.y) + static_cast<float>(region.height) / 2;
+  placement.pixel_aspect = static_cast<float>(frame.pixel_aspect);
+  return placement;
+}
+
+PointMap to_frame(const Placement& p) {
+  const double x_scale = static_cast<double>(p.x_scale), y_scale = static_cast<double>(p.y_scale);
+  const double x0 = static_cast<double>(p.origin_x) - static_cast<double>(p.left) * x_scale;
+  const double y0 = static_cast<double>(p.origin_y) - static_cast<double>(p.top) * y_scale;
+  const PointMap straight = p.transposed ? PointMap{0, x_scale, x0, y_scale, 0, y0}
+                                         : PointMap{x_scale, 0, x0, 0, y_scale, y0};
+  if (p.angle == 0) return straight;
+  const PointMap t = turn_about(p.pivot_x, p.pivot_y, p.angle, p.pixel_aspect);
+  return {t.xx * straight.xx + t.xy * straight.yx,
+          t.xx * straight.xy + t.xy * straight.yy,
+          t.xx * x0 + t.xy * y0 + t.x0,
+          t.yx * straight.xx + t.yy * straight.yx,
+          t.yx * straight.xy + t.yy * straight.yy,
+          t.yx * x0 + t.yy * y0 + t.y0};
 }
 
 std::array<PlaneSize, 3> plane_sizes(const Frame& frame) {
@@ -355,7 +451,15 @@ std::array<PlaneSize, 3> plane_sizes(const Frame& frame) {
 
 std::array<PlaneRows, 3> rows_of_region(const Frame& frame) {
   const Rect region = region_in_picture(frame);
-  const int begin = region.y, end = region.y + region.height;
+  int begin = region.y, end = region.y + region.height;
+  if (frame.angle) {
+    const auto [first, last] = turned_rows(frame, region);
+    const auto row = [&](double y) {
+      return static_cast<int>(std::clamp<double>(y, 0, frame.height));
+    };
+    begin = std::min(row(std::floor(first) - 1), frame.height - 1);
+    end = std::max(row(std::ceil(last) + 1), begin + 1);
+  }
   std::array<PlaneRows, 3> rows;
   const std::array<PlaneSize, 3> sizes = plane_sizes(frame);
   for (size_t p = 0; p < rows.size(); ++p) {
@@ -407,6 +511,15 @@ static KernelPlan make_plan(const Frame& frame, const std::array<DevicePlane, 3>
   args.from_y = f.from.y;
   args.from_width = f.from.width;
   args.from_height = f.from.height;
+  if (frame.angle) {
+    args.from_x = args.from_y = 0;
+    args.from_width = frame.width;
+    args.from_height = frame.height;
+    const PointMap map = samples_of(frame, f);
+    const double turn[] = {map.xx, map.xy, map.x0, map.yx, map.yy, map.y0};
+    std::transform(std::begin(turn), std::end(turn), args.turn,
+                   [](double v) { return static_cast<float>(v); });
+  }
   args.to_x = f.to.x;
   args.to_y = f.to.y;
   args.to_width = f.to.width;
@@ -449,6 +562,7 @@ static KernelPlan make_plan(const Frame& frame, const std::array<DevicePlane, 3>
                             transform.color_arithmetic == ColorArithmetic::exact ? "1" : "0");
   spec.defines.emplace_back("SAMPLE_BYTES", layout.depth == 8 ? "1" : "2");
   spec.defines.emplace_back("IMAGES", planes == nullptr ? "1" : "0");
+  spec.defines.emplace_back("TURNED", frame.angle ? "1" : "0");
   spec.defines.emplace_back("OUT_T", type);
   const auto covered = [](int size, int step, size_t group) {
     const size_t items = (static_cast<size_t>(size) + step - 1) / step;
@@ -573,14 +687,22 @@ Tensor evaluate_preprocess(const Frame& frame, const FrameTransform& transform, 
       Tensor::allocate(ElementType::f32, transform.nhwc ? Shape{1, height, width, channels}
                                                         : Shape{1, channels, height, width});
   float* values = out.mutable_data<float>();
+  const bool is_turned = frame.angle.has_value();
+  const PointMap map = is_turned ? samples_of(frame, f) : PointMap{};
+  const auto place = [](double by_x, double by_y, double at, int x, int y) {
+    return static_cast<float>(x) * static_cast<float>(by_x) +
+           static_cast<float>(y) * static_cast<float>(by_y) + static_cast<float>(at);
+  };
   for (int row = 0; row < f.height; ++row)
     for (int column = 0; column < f.width; ++column) {
       const int x = column - f.to.x, y = row - f.to.y;
       const bool in_picture = x >= 0 && y >= 0 && x < f.to.width && y < f.to.height;
       std::array<float, 3> rgb{};
       if (in_picture) {
-        const Tap h = tap(x, f.from.x, f.from.width, f.to.width);
-        const Tap v = tap(y, f.from.y, f.from.height, f.to.height);
+        const Tap h = is_turned ? tap_at(place(map.xx, map.xy, map.x0, x, y), frame.width)
+                                : tap(x, f.from.x, f.from.width, f.to.width);
+        const Tap v = is_turned ? tap_at(place(map.yx, map.yy, map.y0, x, y), frame.height)
+                                : tap(y, f.from.y, f.from.height, f.to.height);
         const auto a = pixel(h.first, v.first), b = pixel(h.second, v.first);
         const auto c = pixel(h.first, v.second), d = pixel(h.second, v.second);
         for (int k = 0; k < 3; ++k) {  // fixed point as in OpenCV's resize of 8-bit images

@@ -21,7 +21,8 @@ struct DevicePlane {
 
 // Returns for each plane the rows that the part of the frame's region inside the picture needs;
 // none for planes that the format lacks. Throws Error{bad_argument} if the region lies outside the
-// picture.
+// picture. A turned region needs the rows that it touches, and the outermost ones where it reaches
+// beyond the picture.
 struct PlaneRows {
   int first = 0, count = 0;
 };
@@ -32,7 +33,7 @@ std::array<PlaneRows, 3> rows_of_region(const Frame& frame);
 // 0..2 (u8; only those that the format has are used). planes[i].offset counts from the input's
 // first element. Colours follow transform.color_arithmetic (chroma: the sample that covers the
 // pixel); resizing is bilinear as OpenCV's INTER_LINEAR on 8-bit images (half-pixel centres, no
-// antialias, edges clamped to the region). With 1 channel the result is gray, for any colour order.
+// antialias, edges clamped to the region, or to the picture for a turned region). With 1 channel the result is gray, for any colour order.
 // Throws Error{bad_argument} for impossible values (region outside the picture, scale 0, channels
 // other than 1 or 3, sizes).
 KernelPlan plan_preprocess(const Frame& frame, const std::array<DevicePlane, 3>& planes,

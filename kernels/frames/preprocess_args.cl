@@ -7,4 +7,5 @@ int width, height, channels;                      // of the network's input
 int stride_x, stride_y, stride_c, out_offset;     // elements
 int coefficient[5];                               // Y; V to R; U to B; U to G; V to G
 int down, black, middle, fraction_bits;           // see SAMPLE, EXACT
-float weight[9], bias[3], pad[3];                 // from 8-bit R, G, B to the network's channels
+float turn[6];  // TURNED: the place in the frame of a pixel of the picture, by column, row and 1
+float weight[9], bias[3], pad[3];  // from 8-bit R, G, B to the network's channels

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 #include <set>
 
@@ -493,6 +494,134 @@ TEST(Preprocess, TurnedPicturesOnTheDevice) {
       }
 }
 
+// A picture whose red says the column and whose green says the row, by which a pixel tells where it
+// was.
+Picture ramp(int width, int height) {
+  Picture picture = noise(PixelFormat::rgb, width, height);
+  for (int y = 0; y < height; ++y)
+    for (int x = 0; x < width; ++x) {
+      uint8_t* pixel =
+          picture.memory[0].data() + static_cast<ptrdiff_t>(y) * picture.frame.strides[0] + 3 * x;
+      pixel[0] = static_cast<uint8_t>(x);
+      pixel[1] = static_cast<uint8_t>(y);
+    }
+  return picture;
+}
+
+TEST(Preprocess, PlacementLeadsBackFromTurnedRegions) {
+  const Picture picture = ramp(240, 160);
+  FrameTransform transform;
+  transform.color = ColorOrder::rgb;
+  for (const float angle : {0.f, 0.4f, -1.2f, 2.5f, 1.5707963f})
+    for (const Orientation& turn : kOrientations)
+      for (const ResizeMode mode : {ResizeMode::stretch, ResizeMode::letterbox, ResizeMode::crop})
+        for (const double aspect : {1.0, 1.5}) {
+          Frame frame = picture.frame;
+          frame.region = {90, 50, 56, 60};
+          frame.angle = angle;
+          frame.orientation = turn;
+          frame.pixel_aspect = aspect;
+          transform.resize = mode;
+          constexpr int kWidth = 70, kHeight = 50;
+          const Tensor out = evaluate_preprocess(frame, transform, kWidth, kHeight, 3);
+          const PointMap map = to_frame(placement_of(frame, transform, kWidth, kHeight));
+          for (const auto& [u, v] : {std::pair(35, 25), {30, 8}, {40, 40}}) {
+            const double x = u + 0.5, y = v + 0.5;
+            const float* pixel = out.data<float>() + static_cast<ptrdiff_t>(v) * kWidth + u;
+            EXPECT_NEAR(pixel[0], map.xx * x + map.xy * y + map.x0 - 0.5, 1)
+                << angle << " " << static_cast<int>(mode);
+            EXPECT_NEAR(pixel[kWidth * kHeight], map.yx * x + map.yy * y + map.y0 - 0.5, 1)
+                << angle << " " << static_cast<int>(mode);
+          }
+        }
+}
+
+// A region turned clockwise is a picture turned back.
+TEST(Preprocess, TurnedByQuartersIsTheSame) {
+  const Picture picture = noise(PixelFormat::rgb, 40, 40);
+  for (const auto& [angle, turn] : {std::pair(0.f, Orientation{}),
+                                    {1.5707963f, Orientation{true, false, true}},
+                                    {3.1415927f, Orientation{false, true, true}},
+                                    {-1.5707963f, Orientation{true, true, false}}}) {
+    Frame frame = picture.frame;
+    frame.region = {5, 7, 20, 20};
+    FrameTransform transform;
+    transform.turn = turn;
+    const auto expected = evaluate_preprocess(frame, transform, 32, 32, 3).to_floats();
+    frame.angle = angle;
+    const auto got = evaluate_preprocess(frame, {}, 32, 32, 3).to_floats();
+    size_t far = 0;  // the region's edge is not repeated where it is turned
+    for (size_t i = 0; i < got.size(); ++i) {
+      const size_t x = i % 32, y = i / 32 % 32;
+      far += x > 0 && x < 31 && y > 0 && y < 31 && std::fabs(got[i] - expected[i]) > 2;
+    }
+    EXPECT_EQ(far, 0u) << angle;
+  }
+}
+
+TEST(Preprocess, TurnedRegionsRepeatTheOutermostPixels) {
+  Picture picture = flat(PixelFormat::gray8, 8, 8, {});
+  for (int y = 0; y < 8; ++y)
+    for (int x = 0; x < 8; ++x)
+      picture.memory[0][static_cast<size_t>(8 * y + x)] = x < 4 ? 50 : 200;
+  picture.frame.region = {-8, -8, 24, 24};
+  picture.frame.angle = 0;
+  const Tensor out = evaluate_preprocess(picture.frame, {}, 24, 24, 1);
+  for (const int row : {0, 12, 23})
+    for (const auto& [column, value] : {std::pair(0, 50.f), {9, 50.f}, {14, 200.f}, {23, 200.f}})
+      EXPECT_FLOAT_EQ(out.data<float>()[row * 24 + column], value) << row << ", " << column;
+}
+
+TEST(Preprocess, TurnedRegionsOnTheDevice) {
+  for (const PixelFormat format : kFormats)
+    for (const float angle : {0.f, 0.7f, -2.1f}) {
+      Picture picture = noise(format, 33, 21, 5);
+      picture.frame.region = format == PixelFormat::rgb ? Rect{-6, 4, 30, 25} : Rect{10, 5, 14, 9};
+      picture.frame.angle = angle;
+      picture.frame.orientation = kOrientations[angle > 0 ? 1 : 0];
+      FrameTransform transform;
+      transform.scale = {255};
+      transform.resize = angle < 0 ? ResizeMode::letterbox : ResizeMode::stretch;
+      constexpr float kOneLevel = 0.0045f;
+      check(picture, transform, TensorDesc::channels_last(ElementType::f32, {1, 3, 15, 23}),
+            kOneLevel);
+      check(picture, transform, TensorDesc::row_major(ElementType::f16, {1, 3, 15, 23}), kOneLevel);
+      transform.nhwc = true;
+      check(picture, transform, TensorDesc::row_major(ElementType::f32, {1, 40, 23, 3}), kOneLevel);
+    }
+  // Every width of vectors.
+  Picture picture = noise(PixelFormat::nv12, 64, 48);
+  picture.frame.region = {20, 10, 30, 30};
+  picture.frame.angle = 0.5f;
+  FrameTransform transform;
+  transform.scale = {255};
+  for (const int vector : {1, 4, 8, 16})
+    for (const int rows : {1, 4})
+      check(picture, transform, TensorDesc::row_major(ElementType::f32, {1, 3, 17, 37}), 0.0045f,
+            {{{"V", vector}, {"ROWS", rows}, {"GROUP_X", 1}, {"GROUP_Y", 1}}});
+}
+
+TEST(Preprocess, TurnedRegionsAreMadeFromTheirRowsAlone) {
+  for (const PixelFormat format : {PixelFormat::nv12, PixelFormat::rgb, PixelFormat::i420_10})
+    for (const float angle : {0.3f, 1.5f, -2.8f})
+      for (const Rect& region : {Rect{10, 20, 9, 7}, {-5, -9, 20, 18}, {2, 33, 30, 30}}) {
+        Picture picture = noise(format, 21, 43, 2);
+        picture.frame.region = region;
+        picture.frame.angle = angle;
+        const Tensor expected = evaluate_preprocess(picture.frame, {}, 8, 6, 3);
+        const auto rows = rows_of_region(picture.frame);
+        const auto sizes = plane_sizes(picture.frame);
+        for (size_t p = 0; p < 3; ++p)
+          for (int row = 0; row < sizes[p].rows; ++row)
+            if (row < rows[p].first || row >= rows[p].first + rows[p].count)
+              for (int at = 0; at < sizes[p].row_bytes; ++at)
+                picture.memory[p][static_cast<size_t>(row * picture.frame.strides[p] + at)] ^= 0x5a;
+        EXPECT_EQ(evaluate_preprocess(picture.frame, {}, 8, 6, 3).to_floats(), expected.to_floats())
+            << static_cast<int>(format) << " by " << angle;
+        EXPECT_LE(rows[0].count, 43);
+      }
+}
+
 TEST(Preprocess, RefusesWhatCannotBe) {
   const Picture picture = noise(PixelFormat::nv12, 8, 8);
   const std::array<DevicePlane, 3> planes{{{0, 8}, {0, 8}, {}}};
@@ -517,6 +646,16 @@ TEST(Preprocess, RefusesWhatCannotBe) {
       plan(picture.frame, planes, {}, TensorDesc::row_major(ElementType::f32, {1, 5, 8, 8})),
       Error);
   EXPECT_THROW(plan({PixelFormat::nv12, 0, 8}, planes, {}, out), Error);
+  Frame turned = picture.frame;
+  turned.angle = 1;
+  EXPECT_NO_THROW(plan(turned, planes, {}, out));
+  for (const Rect& region : {Rect{-40, 0, 8, 8}, {0, 0, -4, 4}, {1 << 30, 0, 4, 4}}) {
+    turned.region = region;
+    EXPECT_THROW(plan(turned, planes, {}, out), Error) << region.x;
+  }
+  turned.region = {};
+  turned.angle = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_THROW(plan(turned, planes, {}, out), Error);
 }
 
 }  // namespace

@@ -73,12 +73,13 @@ void FrameInput::give_up(const std::string& why) {
 }
 
 Placement FrameInput::fill(InferRequest& request, size_t input, const FrameTransform& transform,
-                           const Rect& region, size_t image) {
+                           const FramePart& part, size_t image) {
   const std::lock_guard lock(filling_);
   if (zero_copy()) {
     try {
       Frame picture = frame_;
-      picture.region = region;
+      picture.region = part.region;
+      picture.angle = part.angle;
       picture.orientation = orientation_;
       return surface_ != nullptr ? request.set_surface(input, surface_, picture, transform, image)
                                  : request.set_memory(input, planes_, picture, transform, image);
@@ -87,7 +88,8 @@ Placement FrameInput::fill(InferRequest& request, size_t input, const FrameTrans
     }
   }
   Frame frame = frame_;
-  frame.region = region;
+  frame.region = part.region;
+  frame.angle = part.angle;
   frame.orientation = orientation_;
   return request.set_frame(input, frame, transform, image, memory_);
 }

@@ -15,6 +15,12 @@
 
 namespace clinfer {
 
+// A region of a frame and its turn, as in Frame.
+struct FramePart {
+  Rect region;
+  std::optional<float> angle;
+};
+
 // Holds a reference to the buffer. The destructor waits until no request reads the surface. Several
 // threads may call fill() at the same time (for the regions of a frame), but no other function.
 class FrameInput {
@@ -44,9 +50,9 @@ class FrameInput {
   // Sets how the picture is turned for the network.
   void turn(const Orientation& orientation) { orientation_ = orientation; }
 
-  // Gives `region` of the frame to a request as one image of its input.
+  // Gives a part of the frame to a request as one image of its input.
   Placement fill(InferRequest& request, size_t input, const FrameTransform& transform,
-                 const Rect& region, size_t image);
+                 const FramePart& part, size_t image);
 
  private:
   void map();

@@ -221,11 +221,12 @@ void Delivery::repeat_results(const Job& job, FrameResult& result) {
     if (part == result.parts.size()) break;
     if (inference.region.track)
       shared_.track_results.store(*inference.region.track, result.parts[part],
-                                  inference.region.rect);
+                                  RegionPlace(inference.region));
     ++part;
   }
   for (const InferenceRegion& region : job.known_regions)
-    if (std::optional<PartResult> last = shared_.track_results.last(*region.track, region.rect)) {
+    if (std::optional<PartResult> last =
+            shared_.track_results.last(*region.track, RegionPlace(region))) {
       last->region = region.index;
       result.parts.push_back(std::move(*last));
     }
@@ -260,7 +261,7 @@ void Delivery::hold_results(FrameResult& result, const Job& job) {
   if (result.outcome == Outcome::run) {
     held_ = {result, {}, job.hold_results};
     const auto keep_place = [&](const InferenceRegion& region) {
-      if (region.index) held_->regions.emplace(*region.index, region.rect);
+      if (region.index) held_->regions.emplace(*region.index, RegionPlace(region));
     };
     for (const Job::Inference& inference : job.inferences) keep_place(inference.region);
     for (const InferenceRegion& region : job.known_regions) keep_place(region);
@@ -285,10 +286,10 @@ void Delivery::repeat_still(const Job& job, FrameResult& result) {
   for (const InferenceRegion& region : job.still_regions)
     for (const PartResult& known : held_->result.parts) {
       const auto place = known.region ? held_->regions.find(*known.region) : held_->regions.end();
-      if (place == held_->regions.end() || !are_alike(place->second, region.rect)) continue;
+      if (place == held_->regions.end() || !are_alike(place->second.rect, region.rect)) continue;
       PartResult& part = result.parts.emplace_back(known);
       part.region = region.index;
-      part.placement = moved(part.placement, place->second, region.rect);
+      part.placement = moved(part.placement, place->second, RegionPlace(region));
       part.held = true;
       break;
     }

@@ -35,7 +35,7 @@ class Delivery {
   using Finished = std::vector<std::pair<Job::Inference*, std::vector<Tensor>>>;
   struct Held {
     FrameResult result;
-    std::map<size_t, Rect> regions;  // of the parts, by InferenceRegion::index
+    std::map<size_t, RegionPlace> regions;  // of the parts, by InferenceRegion::index
     unsigned remaining = 0;
   };
 

@@ -73,8 +73,7 @@ class Intake {
   bool is_still(Job& job, GstBuffer* buffer, const Settings& settings);
   double pixel_aspect() const;
   std::vector<InferenceRegion> listed_regions(GstBuffer* buffer, const Rect& visible,
-                                              const Settings& settings,
-                                              const ObjectRules& rules) const;
+                                              const Settings& settings, const ObjectRules& rules);
   std::vector<InferenceRegion> regions_of(Job& job, const Settings& settings);
   bool submit(Job& job, const Settings& settings, bool waits);
   void flush_partial_batch();

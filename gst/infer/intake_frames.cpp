@@ -92,10 +92,10 @@ double Intake::pixel_aspect() const {
 // Returns the regions on a frame that inference-region=roi-list selects.
 std::vector<InferenceRegion> Intake::listed_regions(GstBuffer* buffer, const Rect& visible,
                                                     const Settings& settings,
-                                                    const ObjectRules& rules) const {
+                                                    const ObjectRules& rules) {
   std::vector<InferenceRegion> regions = regions_to_infer(buffer, visible, settings.object_class);
-  for (InferenceRegion& region : regions)
-    region.rect = rules.around(region.rect, visible, pixel_aspect(), region.landmarks);
+  const Orientation orientation = orientation_for(settings, buffer);
+  for (InferenceRegion& region : regions) rules.place(region, visible, pixel_aspect(), orientation);
   return regions;
 }
 
@@ -169,8 +169,6 @@ bool Intake::submit(Job& job, const Settings& settings, bool waits) {
   for (const InferenceRegion& region : regions) {
     Job::Inference& inference = job.inferences.emplace_back();
     inference.region = region;
-    inference.region.turn =
-        job.rules->turn_of(region.landmarks, job.visible, pixel_aspect(), orientation);
     int width = region.rect.width, height = region.rect.height;
     if (turned(orientation, inference.region.turn).transpose) std::swap(width, height);
     inference.session = widths_.session_for(job.session, width, height, waits);
@@ -189,8 +187,9 @@ bool Intake::submit(Job& job, const Settings& settings, bool waits) {
       FrameTransform transform = network.transform;
       transform.turn = turned(inference.region.turn, transform.turn);
       for (size_t k = 0; k < frames.size(); ++k)
-        inference.placement = frames[k]->fill(request, network.image_input, transform, part,
-                                              image * frames.size() + k);
+        inference.placement =
+            frames[k]->fill(request, network.image_input, transform, {part, inference.region.angle},
+                            image * frames.size() + k);
     };
     if (waits)
       inference.ticket = batcher.submit(stream_, fill, wait);

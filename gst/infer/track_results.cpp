@@ -5,7 +5,8 @@
 
 namespace clinfer {
 
-Placement moved(Placement placement, const Rect& from, const Rect& to) {
+Placement moved(Placement placement, const RegionPlace& from_place, const RegionPlace& to_place) {
+  const Rect &from = from_place.rect, &to = to_place.rect;
   const auto ratio = [](int a, int b) {
     return b > 0 ? static_cast<float>(a) / static_cast<float>(b) : 1;
   };
@@ -15,6 +16,9 @@ Placement moved(Placement placement, const Rect& from, const Rect& to) {
   };
   placement.origin_x = shifted(placement.origin_x, from.x, to.x, x);
   placement.origin_y = shifted(placement.origin_y, from.y, to.y, y);
+  placement.pivot_x = shifted(placement.pivot_x, from.x, to.x, x);
+  placement.pivot_y = shifted(placement.pivot_y, from.y, to.y, y);
+  placement.angle += to_place.angle - from_place.angle;
   placement.x_scale *= x;
   placement.y_scale *= y;
   return placement;
@@ -41,16 +45,16 @@ bool TrackResults::is_due(uint64_t track, unsigned interval) {
   return true;
 }
 
-void TrackResults::store(uint64_t track, const PartResult& result, const Rect& rect) {
+void TrackResults::store(uint64_t track, const PartResult& result, const RegionPlace& place) {
   const std::lock_guard lock(mutex_);
   const auto entry = entries_.find(track);
   if (entry == entries_.end()) return;
   entry->second.result = result;
   entry->second.result->region.reset();
-  entry->second.rect = rect;
+  entry->second.place = place;
 }
 
-std::optional<PartResult> TrackResults::last(uint64_t track, const Rect& rect) {
+std::optional<PartResult> TrackResults::last(uint64_t track, const RegionPlace& place) {
   const std::lock_guard lock(mutex_);
   const auto entry = entries_.find(track);
   if (entry == entries_.end()) return std::nullopt;
@@ -59,7 +63,7 @@ std::optional<PartResult> TrackResults::last(uint64_t track, const Rect& rect) {
     return std::nullopt;
   }
   PartResult result = *entry->second.result;
-  result.placement = moved(result.placement, entry->second.rect, rect);
+  result.placement = moved(result.placement, entry->second.place, place);
   result.held = true;
   return result;
 }

@@ -99,8 +99,8 @@ std::optional<Rect> left_over(const Setting& s, Kind kind, const GstVideoInfo& i
 }
 
 // Maps shares of `picture`, which lies in the input, to those of the turned frame.
-std::optional<Affine> turned(const Orientation& turn, const Rect& picture, const GstVideoInfo& in,
-                             const GstVideoInfo& out) {
+std::optional<PointMap> turned(const Orientation& turn, const Rect& picture, const GstVideoInfo& in,
+                               const GstVideoInfo& out) {
   int width = GST_VIDEO_INFO_WIDTH(&in), height = GST_VIDEO_INFO_HEIGHT(&in);
   Rect from = picture;
   if (turn.transpose) {
@@ -109,10 +109,10 @@ std::optional<Affine> turned(const Orientation& turn, const Rect& picture, const
   }
   if (width != GST_VIDEO_INFO_WIDTH(&out) || height != GST_VIDEO_INFO_HEIGHT(&out))
     return std::nullopt;
-  Affine affine = between(from, {0, 0, width, height});
-  affine.transposed = turn.transpose;
-  if (turn.mirror_x) affine.x_scale = -affine.x_scale, affine.x_shift = 1 - affine.x_shift;
-  if (turn.mirror_y) affine.y_scale = -affine.y_scale, affine.y_shift = 1 - affine.y_shift;
+  PointMap affine = between(from, {0, 0, width, height});
+  if (turn.transpose) std::swap(affine.xx, affine.xy), std::swap(affine.yx, affine.yy);
+  if (turn.mirror_x) affine.xx = -affine.xx, affine.xy = -affine.xy, affine.x0 = 1 - affine.x0;
+  if (turn.mirror_y) affine.yx = -affine.yx, affine.yy = -affine.yy, affine.y0 = 1 - affine.y0;
   return affine;
 }
 
@@ -120,7 +120,7 @@ void put_back(GstBuffer* buffer, Record record, const Watch& watch, const GstVid
               const GstVideoInfo& out) {
   const Rect picture{record.picture.x - watch.left, record.picture.y - watch.top,
                      record.picture.width, record.picture.height};
-  std::optional<Affine> affine;
+  std::optional<PointMap> affine;
   if (watch.kind == Kind::flip) {
     affine = turned(orientation_of(watch.setting.method), picture, in, out);
   } else if (const auto rect = left_over(watch.setting, watch.kind, in, out)) {

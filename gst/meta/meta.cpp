@@ -14,17 +14,24 @@ namespace {
 
 // ---- from the network's pixels to the picture ---------------------------------------------------
 
-Affine affine_of(const Placement& placement, const Rect& visible) {
-  const auto axis = [](float margin, float scale, float origin, int start, int size) {
-    const double by = static_cast<double>(scale) / size;
-    return std::pair(
-        by, (static_cast<double>(origin) - start) / size - static_cast<double>(margin) * by);
-  };
-  const auto [x_scale, x_shift] =
-      axis(placement.left, placement.x_scale, placement.origin_x, visible.x, visible.width);
-  const auto [y_scale, y_shift] =
-      axis(placement.top, placement.y_scale, placement.origin_y, visible.y, visible.height);
-  return {x_scale, x_shift, y_scale, y_shift, placement.transposed};
+PointMap affine_of(const Placement& placement, const Rect& visible) {
+  if (placement.angle == 0) {
+    // In an order of operations that maps the edge of a margin to the very edge of the frame.
+    const auto axis = [](float margin, float scale, float origin, int start, int size) {
+      const double by = static_cast<double>(scale) / size;
+      return std::pair(
+          by, (static_cast<double>(origin) - start) / size - static_cast<double>(margin) * by);
+    };
+    const auto [x_scale, x0] =
+        axis(placement.left, placement.x_scale, placement.origin_x, visible.x, visible.width);
+    const auto [y_scale, y0] =
+        axis(placement.top, placement.y_scale, placement.origin_y, visible.y, visible.height);
+    return placement.transposed ? PointMap{0, x_scale, x0, y_scale, 0, y0}
+                                : PointMap{x_scale, 0, x0, 0, y_scale, y0};
+  }
+  const PointMap map = to_frame(placement);
+  return {map.xx / visible.width,  map.xy / visible.width,  (map.x0 - visible.x) / visible.width,
+          map.yx / visible.height, map.yy / visible.height, (map.y0 - visible.y) / visible.height};
 }
 
 std::array<Point, 4> corners_of(const OrientedBox& box) {
@@ -152,7 +159,7 @@ std::optional<Record> visible_record(GstBuffer* buffer, const Rect& visible) {
   std::optional<Record> record = read_record(buffer);
   if (!record || gst_buffer_get_video_crop_meta(buffer) == nullptr) return record;
   record->source = nullptr;
-  const Affine affine = between(record->picture, visible);
+  const PointMap affine = between(record->picture, visible);
   for (RecordedRegion& region : record->regions)
     if (!move_region(region.view, affine, visible.width, visible.height)) region.view.box = {};
   for (ResultView& result : record->results) move_answers(result, affine);
@@ -334,7 +341,7 @@ class Attachment {
     whole.outcome = result.outcome;
     whole.model = result.model;
     for (const PartResult& part : result.parts) {
-      const Affine affine = affine_of(part.placement, visible_);
+      const PointMap affine = affine_of(part.placement, visible_);
       Answers answers = answers_of(part.results, result.model);
       if (part.held) mark_held(answers);
       move_answers(answers, affine);
@@ -431,7 +438,7 @@ class Attachment {
     record_->regions.push_back({view, {}, Stored::no});
   }
 
-  void add_objects(const PartResult& part, const Affine& affine, int parent,
+  void add_objects(const PartResult& part, const PointMap& affine, int parent,
                    const std::string& model, const std::vector<std::string>& labels) {
     for (const Detection& detection : part.results.detections) {
       // A result about the region itself.
@@ -446,8 +453,8 @@ class Attachment {
 
   // Adds to a region what was found about it: points and a mask replace those that it had, and a
   // better box replaces its own.
-  void refine(const PartResult& part, const Affine& affine, const std::vector<std::string>& labels,
-              Found& found) {
+  void refine(const PartResult& part, const PointMap& affine,
+              const std::vector<std::string>& labels, Found& found) {
     for (const Detection& detection : part.results.detections) {
       if (detection.subject == Subject::found) continue;
       RegionView better = region_of(detection, labels, {});
@@ -472,7 +479,7 @@ class Attachment {
         view.x = better.x, view.y = better.y;
         view.width = better.width, view.height = better.height;
         view.box = better.box;
-        view.corners.reset();
+        view.corners = better.corners;
         view.confidence = better.confidence;
         replaced.emplace_back(kDetection);
         if (found.roi != nullptr) set_rectangle(found.roi, view);

@@ -31,6 +31,7 @@ struct InferenceRegion {
   std::optional<uint64_t> track;  // the object's track
   std::vector<Point> landmarks;   // landmarks of the object, in shares of the visible picture
   Orientation turn = {};          // turn of the upright picture, for the network
+  std::optional<float> angle;     // turn of `rect`, as in Frame
 };
 
 // Returns the regions on a buffer whose label is among `object_class` (comma separated; empty:

@@ -175,7 +175,7 @@ void extend(GstStructure* s, const Record& record) {
 
 // Returns where the picture lies in the converted frame. videoscale and videoconvertscale add black
 // borders if the shape of the display changes, unless their property add-borders is false.
-Affine scaled(const GstVideoInfo& in, const GstVideoInfo& out, const Rect& picture) {
+PointMap scaled(const GstVideoInfo& in, const GstVideoInfo& out, const Rect& picture) {
   const int out_width = GST_VIDEO_INFO_WIDTH(&out), out_height = GST_VIDEO_INFO_HEIGHT(&out);
   int width = out_width, height = out_height;
   gint n = 0, d = 0;
@@ -200,8 +200,9 @@ Affine scaled(const GstVideoInfo& in, const GstVideoInfo& out, const Rect& pictu
   const double left = (out_width - width) / 2, top = (out_height - height) / 2;
   const double x = static_cast<double>(width) / GST_VIDEO_INFO_WIDTH(&in),
                y = static_cast<double>(height) / GST_VIDEO_INFO_HEIGHT(&in);
-  return {picture.width * x / out_width, (left + picture.x * x) / out_width,
-          picture.height * y / out_height, (top + picture.y * y) / out_height};
+  return {picture.width * x / out_width,      0,
+          (left + picture.x * x) / out_width, 0,
+          picture.height * y / out_height,    (top + picture.y * y) / out_height};
 }
 
 void scale_record(GstBuffer* to, GstBuffer* from, const GstVideoMetaTransform& change) {
@@ -210,13 +211,12 @@ void scale_record(GstBuffer* to, GstBuffer* from, const GstVideoMetaTransform& c
   const GstVideoInfo& in = *change.in_info;
   const GstVideoInfo& out = *change.out_info;
   if (GST_VIDEO_INFO_WIDTH(&in) <= 0 || GST_VIDEO_INFO_HEIGHT(&in) <= 0) return;
-  const Affine affine = scaled(in, out, record->picture);
+  const PointMap affine = scaled(in, out, record->picture);
   const size_t regions = record->regions.size();
   move_record(*record, affine, {0, 0, GST_VIDEO_INFO_WIDTH(&out), GST_VIDEO_INFO_HEIGHT(&out)});
   // Corrects objects that GStreamer has scaled as if there were no borders. Objects of other
   // elements cannot be told apart, and stay wrong.
-  const bool has_borders =
-      std::abs(affine.x_scale - 1) > 1e-6 || std::abs(affine.y_scale - 1) > 1e-6;
+  const bool has_borders = std::abs(affine.xx - 1) > 1e-6 || std::abs(affine.yy - 1) > 1e-6;
   const size_t objects = count_analytics_objects(to);
   if (has_borders && objects != 0 && objects <= regions)
     replace_analytics_objects(to, views_of(*record));
@@ -335,7 +335,7 @@ std::vector<RegionView*> views_of(Record& record) {
   return views;
 }
 
-void move_record(Record& record, const Affine& affine, const Rect& picture) {
+void move_record(Record& record, const PointMap& affine, const Rect& picture) {
   record.source = nullptr;
   record.picture = picture;
   std::erase_if(record.regions, [&](RecordedRegion& region) {

@@ -56,7 +56,7 @@ void write_record(GstBuffer* buffer, const Record& record);
 std::vector<RegionView*> views_of(Record& record);
 
 // Moves all of a record to another picture, and drops what lies outside of it.
-void move_record(Record& record, const Affine& affine, const Rect& picture);
+void move_record(Record& record, const PointMap& affine, const Rect& picture);
 
 // Writes the record on a frame of another picture. The regions of interest there get the rectangles
 // and parameters of the record's; missing ones are added.

@@ -125,10 +125,12 @@ std::vector<int32_t> class_of_pixels(const MapView& map, int width, int height) 
   };
   auto pixel = classes.begin();
   for (const Place& y : ys)
-    for (const Place& x : xs)
-      *pixel++ = x.inside && y.inside
-                     ? values[nearest(y) * static_cast<size_t>(map.columns) + nearest(x)]
-                     : -1;
+    for (const Place& x : xs) {
+      const uint16_t value =
+          x.inside && y.inside ? values[nearest(y) * static_cast<size_t>(map.columns) + nearest(x)]
+                               : kNoClass;
+      *pixel++ = value == kNoClass ? -1 : value;
+    }
   return classes;
 }
 

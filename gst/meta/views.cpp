@@ -3,36 +3,142 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <tuple>
 #include <utility>
 
 namespace clinfer {
 namespace {
 
-float moved(float value, double scale, double shift) {
-  return static_cast<float>(static_cast<double>(value) * scale + shift);
+bool is_transposed(const PointMap& a) { return a.xx == 0 && a.yy == 0; }
+
+// Returns whether a map turns by other than quarter turns.
+bool is_slanted(const PointMap& a) { return !is_transposed(a) && (a.xy != 0 || a.yx != 0); }
+
+// An infinite or missing coordinate stays away from the other one.
+double product(double factor, float value) {
+  return factor == 0 ? 0 : factor * static_cast<double>(value);
 }
 
 template <typename P>
-void move_point(P& point, const Affine& a) {
-  if (a.transposed) std::swap(point.x, point.y);
-  point.x = moved(point.x, a.x_scale, a.x_shift);
-  point.y = moved(point.y, a.y_scale, a.y_shift);
+void move_point(P& point, const PointMap& a) {
+  const float x = point.x, y = point.y;
+  point.x = static_cast<float>(product(a.xx, x) + product(a.xy, y) + a.x0);
+  point.y = static_cast<float>(product(a.yx, x) + product(a.yy, y) + a.y0);
 }
 
-PictureBox moved(const PictureBox& box, const Affine& a) {
-  Point from{box.x_min, box.y_min}, to{box.x_max, box.y_max};
-  move_point(from, a);
-  move_point(to, a);
-  return {std::min(from.x, to.x), std::min(from.y, to.y), std::max(from.x, to.x),
-          std::max(from.y, to.y)};
+std::array<Point, 4> moved_corners(const PictureBox& box, const PointMap& a) {
+  std::array<Point, 4> corners{{{box.x_min, box.y_min},
+                                {box.x_max, box.y_min},
+                                {box.x_max, box.y_max},
+                                {box.x_min, box.y_max}}};
+  for (Point& corner : corners) move_point(corner, a);
+  return corners;
 }
 
-// Moves a grid's area, and rearranges the cells if the picture is turned or mirrored.
-void move_grid(GridView& grid, size_t cell_size, const Affine& a) {
+PictureBox box_around(const std::array<Point, 4>& corners) {
+  const auto [x_min, x_max] = std::minmax({corners[0].x, corners[1].x, corners[2].x, corners[3].x});
+  const auto [y_min, y_max] = std::minmax({corners[0].y, corners[1].y, corners[2].y, corners[3].y});
+  return {x_min, y_min, x_max, y_max};
+}
+
+PictureBox moved(const PictureBox& box, const PointMap& a) {
+  return box_around(moved_corners(box, a));
+}
+
+PointMap inverse(const PointMap& a) {
+  const double d = a.xx * a.yy - a.xy * a.yx;
+  return {a.yy / d,  -a.xy / d, (a.xy * a.y0 - a.yy * a.x0) / d,
+          -a.yx / d, a.xx / d,  (a.yx * a.x0 - a.xx * a.y0) / d};
+}
+
+// Makes a grid whose sides are the picture's from one that is slanted there. `at(x, y)` returns the
+// value at a place of the old grid, in cells from its corner, or outside of it.
+template <typename Value, typename At>
+void straighten(GridView& grid, const PictureBox& before, const PointMap& a, At&& at) {
+  const double width = static_cast<double>(before.x_max - before.x_min),
+               height = static_cast<double>(before.y_max - before.y_min);
+  const double cell_x = width / grid.columns, cell_y = height / grid.rows;
+  const auto count = [&](float from, float to, double size) {
+    // Few cells would be too coarse for edges that are aslant.
+    constexpr double kFewest = 96;
+    const double cells = std::ceil(static_cast<double>(to - from) / size - 1e-6);
+    return static_cast<int>(
+        std::clamp<double>(cells, kFewest, kFewest + 2.0 * (grid.columns + grid.rows)));
+  };
+  const int columns =
+      count(grid.area.x_min, grid.area.x_max, std::hypot(a.xx * cell_x, a.xy * cell_y));
+  const int rows =
+      count(grid.area.y_min, grid.area.y_max, std::hypot(a.yx * cell_x, a.yy * cell_y));
+  const PointMap back = inverse(a);
+  std::vector<Value> values;
+  values.reserve(static_cast<size_t>(columns) * static_cast<size_t>(rows));
+  for (int row = 0; row < rows; ++row)
+    for (int column = 0; column < columns; ++column) {
+      Point place{
+          grid.area.x_min + (grid.area.x_max - grid.area.x_min) *
+                                (static_cast<float>(column) + 0.5f) / static_cast<float>(columns),
+          grid.area.y_min + (grid.area.y_max - grid.area.y_min) * (static_cast<float>(row) + 0.5f) /
+                                static_cast<float>(rows)};
+      move_point(place, back);
+      values.push_back(at(static_cast<double>(place.x - before.x_min) / cell_x,
+                          static_cast<double>(place.y - before.y_min) / cell_y));
+    }
+  grid.columns = columns;
+  grid.rows = rows;
+  grid.values = Bytes(g_bytes_new(values.data(), values.size() * sizeof(Value)), g_bytes_unref);
+}
+
+// Returns the interpolated value at a place in cells, or `outside`.
+float between_cells(const float* values, int columns, int rows, double x, double y, float outside) {
+  if (!(x >= 0 && y >= 0 && x <= columns && y <= rows)) return outside;
+  const auto taps = [](double at, int size) {
+    const double inside = std::clamp<double>(at - 0.5, 0, size - 1);
+    const int first = static_cast<int>(inside);
+    return std::tuple(first, std::min(first + 1, size - 1), static_cast<float>(inside - first));
+  };
+  const auto [x0, x1, to_x] = taps(x, columns);
+  const auto [y0, y1, to_y] = taps(y, rows);
+  const auto row = [&, x0 = x0, x1 = x1, to_x = to_x](int y) {
+    const float* line = values + static_cast<ptrdiff_t>(y) * columns;
+    return line[x0] + (line[x1] - line[x0]) * to_x;
+  };
+  const float top = row(y0);
+  return top + (row(y1) - top) * to_y;
+}
+
+void straighten_floats(GridView& grid, const PictureBox& before, const PointMap& a, float outside) {
+  const Bytes kept = grid.values;
+  const auto cells = static_cast<size_t>(grid.columns) * static_cast<size_t>(grid.rows);
+  const float* values = values_of<float>(kept);
+  if (values == nullptr || cells == 0 || count_of<float>(kept) < cells) return;
+  straighten<float>(grid, before, a,
+                    [&, columns = grid.columns, rows = grid.rows](double x, double y) {
+                      return between_cells(values, columns, rows, x, y, outside);
+                    });
+}
+
+void straighten_classes(GridView& grid, const PictureBox& before, const PointMap& a) {
+  const Bytes kept = grid.values;
+  const auto cells = static_cast<size_t>(grid.columns) * static_cast<size_t>(grid.rows);
+  const uint16_t* values = values_of<uint16_t>(kept);
+  if (values == nullptr || cells == 0 || count_of<uint16_t>(kept) < cells) return;
+  straighten<uint16_t>(
+      grid, before, a, [&, columns = grid.columns, rows = grid.rows](double x, double y) {
+        if (!(x >= 0 && y >= 0 && x < columns && y < rows)) return kNoClass;
+        return values[static_cast<ptrdiff_t>(y) * columns + static_cast<ptrdiff_t>(x)];
+      });
+}
+
+// Moves a grid's area, and rearranges the cells if the picture is turned by quarter turns or
+// mirrored.
+void move_grid(GridView& grid, size_t cell_size, const PointMap& a) {
   grid.area = moved(grid.area, a);
-  if ((!a.transposed && a.x_scale >= 0 && a.y_scale >= 0) || grid.values == nullptr) return;
-  const int columns = a.transposed ? grid.rows : grid.columns;
-  const int rows = a.transposed ? grid.columns : grid.rows;
+  const bool transposed = is_transposed(a);
+  const bool mirror_x = a.xx + a.xy < 0, mirror_y = a.yx + a.yy < 0;
+  if ((!transposed && !mirror_x && !mirror_y) || grid.values == nullptr) return;
+  const int columns = transposed ? grid.rows : grid.columns;
+  const int rows = transposed ? grid.columns : grid.rows;
   const auto* from = static_cast<const uint8_t*>(g_bytes_get_data(grid.values.get(), nullptr));
   if (g_bytes_get_size(grid.values.get()) <
       cell_size * static_cast<size_t>(columns) * static_cast<size_t>(rows))
@@ -41,9 +147,9 @@ void move_grid(GridView& grid, size_t cell_size, const Affine& a) {
   turned.reserve(cell_size * static_cast<size_t>(columns) * static_cast<size_t>(rows));
   for (int row = 0; row < rows; ++row)
     for (int column = 0; column < columns; ++column) {
-      int x = a.x_scale < 0 ? columns - 1 - column : column;
-      int y = a.y_scale < 0 ? rows - 1 - row : row;
-      if (a.transposed) std::swap(x, y);
+      int x = mirror_x ? columns - 1 - column : column;
+      int y = mirror_y ? rows - 1 - row : row;
+      if (transposed) std::swap(x, y);
       const uint8_t* cell = from + cell_size * static_cast<size_t>(y * ptrdiff_t{grid.columns} + x);
       turned.insert(turned.end(), cell, cell + cell_size);
     }
@@ -71,11 +177,12 @@ std::optional<Outcome> outcome_named(std::string_view name) {
   return std::nullopt;
 }
 
-Affine between(const Rect& from, const Rect& to) {
+PointMap between(const Rect& from, const Rect& to) {
   if (from.width <= 0 || from.height <= 0 || to.width <= 0 || to.height <= 0) return {};
   const auto scale = [](int a, int b) { return static_cast<double>(a) / b; };
-  return {scale(from.width, to.width), scale(from.x - to.x, to.width),
-          scale(from.height, to.height), scale(from.y - to.y, to.height)};
+  return {scale(from.width, to.width),    0,
+          scale(from.x - to.x, to.width), 0,
+          scale(from.height, to.height),  scale(from.y - to.y, to.height)};
 }
 
 Rect pixels_of(const PictureBox& box, int width, int height) {
@@ -93,35 +200,57 @@ Rect pixels_of(const PictureBox& box, int width, int height) {
   return rect;
 }
 
-bool move_region(RegionView& region, const Affine& affine, int width, int height) {
-  PictureBox box = moved(region.box, affine);
+bool move_region(RegionView& region, const PointMap& affine, int width, int height) {
+  const bool slanted = is_slanted(affine);
+  std::optional<std::array<Point, 4>> corners = region.corners;
+  if (corners) {
+    for (Point& corner : *corners) move_point(corner, affine);
+    // Exchanges sides if the picture is mirrored, since clockwise becomes anticlockwise.
+    if (affine.xx * affine.yy - affine.xy * affine.yx < 0) {
+      std::swap((*corners)[0], (*corners)[1]);
+      std::swap((*corners)[2], (*corners)[3]);
+    }
+  } else if (slanted) {
+    corners = moved_corners(region.box, affine);
+  }
+  PictureBox box = slanted ? box_around(*corners) : moved(region.box, affine);
   box = {std::clamp(box.x_min, 0.0f, 1.0f), std::clamp(box.y_min, 0.0f, 1.0f),
          std::clamp(box.x_max, 0.0f, 1.0f), std::clamp(box.y_max, 0.0f, 1.0f)};
   if (!(box.x_max > box.x_min) || !(box.y_max > box.y_min)) return false;
   region.box = box;
   const Rect rect = pixels_of(box, width, height);
   region.x = rect.x, region.y = rect.y, region.width = rect.width, region.height = rect.height;
-  if (region.corners) {
-    for (Point& corner : *region.corners) move_point(corner, affine);
-    // Exchanges sides if the picture is mirrored, since clockwise becomes anticlockwise.
-    if ((affine.x_scale * affine.y_scale < 0) != affine.transposed) {
-      std::swap((*region.corners)[0], (*region.corners)[1]);
-      std::swap((*region.corners)[2], (*region.corners)[3]);
-    }
-  }
+  region.corners = corners;
   for (KeyPoint& point : region.keypoints) move_point(point, affine);
   for (Point& point : region.landmarks) move_point(point, affine);
-  if (region.mask) move_grid(*region.mask, sizeof(float), affine);
+  if (region.mask && slanted) {
+    MaskView& mask = *region.mask;
+    const PictureBox before = mask.area;
+    mask.area = moved(mask.area, affine);
+    straighten_floats(mask, before, affine, mask.level > 0 ? 0 : mask.level - 1);
+  } else if (region.mask) {
+    move_grid(*region.mask, sizeof(float), affine);
+  }
   move_answers(region, affine);
   return true;
 }
 
-void move_answers(Answers& answers, const Affine& affine) {
-  for (MapView& map : answers.maps)
-    move_grid(map, map.kind == MapKind::classes ? sizeof(uint16_t) : sizeof(float), affine);
+void move_answers(Answers& answers, const PointMap& affine) {
+  for (MapView& map : answers.maps) {
+    if (!is_slanted(affine)) {
+      move_grid(map, map.kind == MapKind::classes ? sizeof(uint16_t) : sizeof(float), affine);
+      continue;
+    }
+    const PictureBox before = map.area;
+    map.area = moved(map.area, affine);
+    if (map.kind == MapKind::classes)
+      straighten_classes(map, before, affine);
+    else
+      straighten_floats(map, before, affine, std::numeric_limits<float>::quiet_NaN());
+  }
 }
 
-void move_zone(ZoneView& zone, const Affine& affine) {
+void move_zone(ZoneView& zone, const PointMap& affine) {
   for (Point& point : zone.points) move_point(point, affine);
 }
 

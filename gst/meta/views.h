@@ -43,15 +43,11 @@ const Value* values_of(const Bytes& bytes) {
                                                                  : nullptr;
 }
 
+// The class of a map's cell of which nothing is known.
+inline constexpr uint16_t kNoClass = 0xffff;
+
 struct PictureBox {
   float x_min = 0, y_min = 0, x_max = 0, y_max = 0;
-};
-
-// A map from one picture's coordinates to another's: x * x_scale + x_shift, and the same for y. If
-// transposed, the new x follows from y, and the new y from x. A negative scale mirrors.
-struct Affine {
-  double x_scale = 1, x_shift = 0, y_scale = 1, y_shift = 0;
-  bool transposed = false;
 };
 
 // held: repeated from an earlier frame
@@ -88,7 +84,8 @@ struct MaskView : GridView {  // values are float
   float level = 0.5f;
 };
 
-struct MapView : GridView {  // values are uint16_t (label_id) for kind `classes`, else float
+// Values are uint16_t (label_id, or kNoClass) for kind `classes`, else float (NaN: nothing is known).
+struct MapView : GridView {
   std::string name, model;
   MapKind kind = MapKind::classes;
   std::vector<std::string> labels;  // by label_id; empty: unknown
@@ -177,16 +174,17 @@ struct FrameView {
 
 // Maps the coordinates of the picture `from` to those of the picture `to`; both are in pixels of
 // one frame.
-Affine between(const Rect& from, const Rect& to);
+PointMap between(const Rect& from, const Rect& to);
 
 // Returns a box's whole pixels in a picture of this size: at least one pixel, inside the picture.
 Rect pixels_of(const PictureBox& box, int width, int height);
 
 // Move to another picture of width x height pixels. move_region() returns false if the region lies
-// outside, and then does not change it.
-bool move_region(RegionView& region, const Affine& affine, int width, int height);
-void move_answers(Answers& answers, const Affine& affine);
-void move_zone(ZoneView& zone, const Affine& affine);
+// outside, and then does not change it. If the map turns by other than quarter turns, a box gets
+// corners, and grids get other cells, which enclose the turned ones.
+bool move_region(RegionView& region, const PointMap& affine, int width, int height);
+void move_answers(Answers& answers, const PointMap& affine);
+void move_zone(ZoneView& zone, const PointMap& affine);
 
 // Returns the rectangle with these corners in a picture of this size, in pixels. If the picture was
 // squeezed, returns the rectangle closest to the slanted shape.

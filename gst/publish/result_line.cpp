@@ -120,8 +120,11 @@ void write_value_map(JsonWriter& json, const MapView& map, bool data) {
   const float* values = values_of<float>(map.values);
   const size_t count = values != nullptr ? count_of<float>(map.values) : 0;
   double sum = 0;
+  size_t known = 0;
   float least = std::numeric_limits<float>::infinity(), most = -least;
   for (size_t i = 0; i < count; ++i) {
+    if (std::isnan(values[i])) continue;
+    ++known;
     least = std::min(least, values[i]);
     most = std::max(most, values[i]);
     sum += static_cast<double>(values[i]);
@@ -137,7 +140,7 @@ void write_value_map(JsonWriter& json, const MapView& map, bool data) {
   json.key("x_max").value(map.area.x_max).key("y_max").value(map.area.y_max);
   json.end_object();
   json.key("minimum").value(least).key("maximum").value(most);
-  json.key("mean").value(static_cast<float>(sum / static_cast<double>(count)));
+  json.key("mean").value(static_cast<float>(sum / static_cast<double>(known)));
   if (data) write_values(json.key("data"), "f32", map.values);
   json.end_object();
 }

@@ -89,7 +89,7 @@ TEST(Placement, TurnsWhatIsKnownOfAnObject) {
   };
   // Clockwise: what was on the left is at the top, what was at the bottom is on the left.
   RegionView clockwise = view;
-  ASSERT_TRUE(move_region(clockwise, {-1, 1, 1, 0, true}, 100, 200));
+  ASSERT_TRUE(move_region(clockwise, {0, -1, 1, 1, 0, 0}, 100, 200));
   EXPECT_EQ((std::array{clockwise.x, clockwise.y, clockwise.width, clockwise.height}),
             (std::array{0, 50, 50, 50}));
   EXPECT_FLOAT_EQ(clockwise.keypoints[0].x, 0.25f);
@@ -100,7 +100,7 @@ TEST(Placement, TurnsWhatIsKnownOfAnObject) {
   EXPECT_FLOAT_EQ((*clockwise.corners)[0].y, 0.25f);
   // In a mirror corners are clockwise again.
   RegionView mirrored = view;
-  ASSERT_TRUE(move_region(mirrored, {-1, 1, 1, 0}, 100, 100));
+  ASSERT_TRUE(move_region(mirrored, {-1, 0, 1, 0, 1, 0}, 100, 100));
   EXPECT_EQ(cells_of(mirrored), (std::vector<float>{3, 2, 1, 6, 5, 4}));
   EXPECT_FLOAT_EQ((*mirrored.corners)[0].x, 0.5f);
   EXPECT_FLOAT_EQ((*mirrored.corners)[1].x, 0.75f);

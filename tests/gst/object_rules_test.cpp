@@ -131,55 +131,71 @@ TEST(ObjectRules, RegionsInPixelsAndShares) {
             std::vector<std::string>{"900,400,500,500"});
 }
 
+InferenceRegion placed(const ObjectRules& rules, const Rect& region, const Rect& visible,
+                       double pixel_aspect, const std::vector<Point>& landmarks,
+                       const Orientation& orientation) {
+  InferenceRegion found{0, region, std::nullopt, landmarks};
+  rules.place(found, visible, pixel_aspect, orientation);
+  return found;
+}
+
+Rect around(const ObjectRules& rules, const Rect& region, const Rect& visible, double pixel_aspect,
+            const std::vector<Point>& landmarks = {}) {
+  return placed(rules, region, visible, pixel_aspect, landmarks, {}).rect;
+}
+
+Orientation turn_of(const ObjectRules& rules, const std::vector<Point>& landmarks,
+                    const Rect& visible, const Orientation& orientation) {
+  return placed(rules, visible, visible, 1, landmarks, orientation).turn;
+}
+
 TEST(ObjectRules, RegionsGrowByTheirMarginAndBecomeSquare) {
   const Rect visible{100, 50, 1000, 500}, region{300, 200, 100, 50};
-  expect_rect(ObjectRules(with([](Settings&) {})).around(region, visible, 1), 300, 200, 100, 50);
+  expect_rect(around(ObjectRules(with([](Settings&) {})), region, visible, 1), 300, 200, 100, 50);
   expect_rect(
-      ObjectRules(with([](Settings& s) { s.region_margin = "0.8"; })).around(region, visible, 1),
+      around(ObjectRules(with([](Settings& s) { s.region_margin = "0.8"; })), region, visible, 1),
       220, 160, 260, 130);
-  expect_rect(ObjectRules(with([](Settings& s) {
-                s.region_margin = "0.1,0.2";
-              })).around(region, visible, 1),
+  expect_rect(around(ObjectRules(with([](Settings& s) { s.region_margin = "0.1,0.2"; })), region,
+                     visible, 1),
               290, 190, 120, 70);
   const ObjectRules square(with([](Settings& s) { s.region_shape = RegionShape::square; }));
-  expect_rect(square.around(region, visible, 1), 300, 175, 100, 100);
+  expect_rect(around(square, region, visible, 1), 300, 175, 100, 100);
   // Pixels twice as wide as high.
-  expect_rect(square.around(region, visible, 2), 300, 125, 100, 200);
+  expect_rect(around(square, region, visible, 2), 300, 125, 100, 200);
   // A part outside of the picture is left out.
-  expect_rect(square.around({100, 60, 40, 20}, visible, 1), 100, 50, 40, 40);
+  expect_rect(around(square, {100, 60, 40, 20}, visible, 1), 100, 50, 40, 40);
   for (const char* text : {"x", "-0.1", "0.1,0.2,0.3", "11"})
     EXPECT_THROW(ObjectRules(with([&](Settings& s) { s.region_margin = text; })), Error) << text;
 }
 
 TEST(ObjectRules, RegionsMove) {
   const Rect visible{100, 50, 1000, 500}, region{300, 200, 100, 50};
-  expect_rect(ObjectRules(with([](Settings& s) {
-                s.region_shift = "0.1,-0.5";
-              })).around(region, visible, 1),
+  expect_rect(around(ObjectRules(with([](Settings& s) { s.region_shift = "0.1,-0.5"; })), region,
+                     visible, 1),
               310, 175, 100, 50);
   // From the first landmark towards the third, by half of the longer side: 3, 4, 5.
   const ObjectRules towards(with([](Settings& s) { s.region_shift = "0>2,0.5"; }));
   const std::vector<Point> landmarks = {{0.3f, 0.4f}, {0, 0}, {0.33f, 0.48f}};
-  expect_rect(towards.around(region, visible, 1, landmarks), 330, 240, 100, 50);
-  expect_rect(towards.around(region, visible, 1), 300, 200, 100, 50);  // it has no landmarks
+  expect_rect(around(towards, region, visible, 1, landmarks), 330, 240, 100, 50);
+  expect_rect(around(towards, region, visible, 1), 300, 200, 100, 50);  // it has no landmarks
   // A palm becomes a hand: moved, then 2.6 times as large and square.
   const ObjectRules hand(with([](Settings& s) {
     s.region_shift = "0>2,0.5";
     s.region_margin = "0.8";
     s.region_shape = RegionShape::square;
   }));
-  expect_rect(hand.around({500, 250, 50, 50}, visible, 1, landmarks), 475, 230, 130, 130);
+  expect_rect(around(hand, {500, 250, 50, 50}, visible, 1, landmarks), 475, 230, 130, 130);
   for (const char* text : {"1", "0,11", "0>0,1", "0>x,1", "1.5>2,1", "0>1>2,1", "0>1", "0,0,0"})
     EXPECT_THROW(ObjectRules(with([&](Settings& s) { s.region_shift = text; })), Error) << text;
 }
 
 TEST(ObjectRules, RegionsTurnUpright) {
   const Rect visible{0, 0, 1000, 500};
-  const ObjectRules rules(with([](Settings& s) { s.region_turn = "0>2"; }));
+  const ObjectRules rules(with([](Settings& s) { s.region_turn = "0>2,quarter"; }));
   // The direction after the turn, by the points that it moves.
   const auto turned_to = [&](float x, float y, const Orientation& orientation) {
     const std::vector<Point> landmarks = {{0.5f, 0.5f}, {0, 0}, {0.5f + x, 0.5f + y}};
-    const Orientation turn = turned(orientation, rules.turn_of(landmarks, visible, 1, orientation));
+    const Orientation turn = turned(orientation, turn_of(rules, landmarks, visible, orientation));
     float to_x = x * 1000, to_y = y * 500;
     if (turn.transpose) std::swap(to_x, to_y);
     return std::pair(turn.mirror_x ? -to_x : to_x, turn.mirror_y ? -to_y : to_y);
@@ -194,11 +210,86 @@ TEST(ObjectRules, RegionsTurnUpright) {
     }
   // A turn mirrors nothing.
   const std::vector<Point> right = {{0, 0}, {0, 0}, {1, 0}};
-  EXPECT_EQ(rules.turn_of(right, visible, 1, {}), (Orientation{true, false, true}));
-  EXPECT_EQ(rules.turn_of({}, visible, 1, {}), Orientation{});
-  EXPECT_EQ(ObjectRules().turn_of(right, visible, 1, {}), Orientation{});
-  for (const char* text : {"0", "0>0", "0>x", "0>1>2", "-1>2", "0>1,1"})
+  EXPECT_EQ(turn_of(rules, right, visible, {}), (Orientation{true, false, true}));
+  EXPECT_EQ(turn_of(rules, {}, visible, {}), Orientation{});
+  EXPECT_EQ(turn_of(ObjectRules(), right, visible, {}), Orientation{});
+  for (const char* text :
+       {"0", "0>0", "0>x", "0>1>2", "-1>2", "0>1,1", "0>1,quarter,up", "0>1,up,right", "0>1,"})
     EXPECT_THROW(ObjectRules(with([&](Settings& s) { s.region_turn = text; })), Error) << text;
+}
+
+// The way between the landmarks has the direction in the upright picture, for any angle.
+TEST(ObjectRules, RegionsTurnByAnyAngle) {
+  const Rect visible{100, 50, 1000, 500};
+  const std::pair<const char*, std::pair<double, double>> directions[] = {{"0>2", {0, -1}},
+                                                                          {"0>2,up", {0, -1}},
+                                                                          {"0>2,right", {1, 0}},
+                                                                          {"0>2,down", {0, 1}},
+                                                                          {"0>2,left", {-1, 0}}};
+  for (const auto& [text, direction] : directions)
+    for (const Orientation& orientation :
+         {Orientation{}, Orientation{true, true, false}, Orientation{false, true, false}})
+      for (const double aspect : {1.0, 2.0})
+        for (const auto& [x, y] :
+             {std::pair(0.01f, 0.3f), {0.02f, -0.3f}, {0.2f, 0.1f}, {-0.2f, -0.1f}}) {
+          const ObjectRules rules(with([&, text = text](Settings& s) { s.region_turn = text; }));
+          const InferenceRegion found =
+              placed(rules, {300, 200, 100, 50}, visible, aspect,
+                     {{0.5f, 0.5f}, {0, 0}, {0.5f + x, 0.5f + y}}, orientation);
+          ASSERT_TRUE(found.angle);
+          EXPECT_EQ(found.turn, Orientation{});
+          expect_rect(found.rect, 300, 200, 100, 50);
+          // The direction of the way before the region was turned, made upright.
+          const double way_x = static_cast<double>(x) * 1000 * aspect,
+                       way_y = static_cast<double>(y) * 500;
+          const double c = std::cos(static_cast<double>(*found.angle)),
+                       s = std::sin(static_cast<double>(*found.angle));
+          double to_x = c * way_x + s * way_y, to_y = c * way_y - s * way_x;
+          if (orientation.transpose) std::swap(to_x, to_y);
+          if (orientation.mirror_x) to_x = -to_x;
+          if (orientation.mirror_y) to_y = -to_y;
+          const double length = std::hypot(way_x, way_y);
+          EXPECT_NEAR(to_x / length, direction.first, 1e-6) << text;
+          EXPECT_NEAR(to_y / length, direction.second, 1e-6) << text;
+        }
+  const ObjectRules rules(with([](Settings& s) { s.region_turn = "0>2"; }));
+  EXPECT_FALSE(placed(rules, {300, 200, 100, 50}, visible, 1, {{0, 0}, {1, 1}}, {}).angle);
+  EXPECT_FALSE(placed(rules, {300, 200, 100, 50}, visible, 1, {{0, 0}, {1, 1}, {0, 0}}, {}).angle);
+}
+
+TEST(ObjectRules, TurnedRegionsReachBeyondThePicture) {
+  const Rect visible{0, 0, 1000, 500};
+  const std::vector<Point> landmarks = {{0.05f, 0.1f}, {0, 0}, {0.05f, 0.05f}};
+  const auto change = [](const char* shift) {
+    return ObjectRules(with([&](Settings& s) {
+      s.region_turn = "0>2";
+      s.region_shift = shift;
+      s.region_margin = "0.8";
+      s.region_shape = RegionShape::square;
+    }));
+  };
+  expect_rect(around(change("0>2,0.5"), {10, 20, 100, 50}, visible, 1, landmarks), -70, -135, 260,
+              260);
+  // One that would lie outside stays where the object is.
+  expect_rect(around(change("-5,0"), {10, 20, 100, 50}, visible, 1, landmarks), 10, 20, 100, 50);
+}
+
+TEST(ObjectRules, RegionsReachFromOneLandmarkToAnother) {
+  const Rect visible{100, 50, 1000, 500};
+  const std::vector<Point> landmarks = {{0.5f, 0.5f}, {0.53f, 0.58f}};  // 30 and 40 pixels apart
+  const ObjectRules rules(with([](Settings& s) { s.region_reach = "0>1"; }));
+  expect_rect(around(rules, {0, 0, 10, 10}, visible, 1, landmarks), 550, 250, 100, 100);
+  expect_rect(around(rules, {300, 200, 10, 10}, visible, 1, {{0, 0}}), 300, 200, 10, 10);
+  const ObjectRules pose(with([](Settings& s) {
+    s.region_reach = "0>1";
+    s.region_turn = "0>1";
+    s.region_margin = "0.12";
+  }));
+  const InferenceRegion found = placed(pose, {0, 0, 10, 10}, visible, 1, landmarks, {});
+  ASSERT_TRUE(found.angle);
+  expect_rect(found.rect, 538, 238, 124, 124);
+  for (const char* text : {"0", "0>0", "0>1,up", "x"})
+    EXPECT_THROW(ObjectRules(with([&](Settings& s) { s.region_reach = text; })), Error) << text;
 }
 
 TEST(ObjectRules, TilesCoverThePictureAndOverlap) {

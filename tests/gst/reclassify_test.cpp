@@ -99,7 +99,7 @@ TEST(TrackResults, AsksAgainWhenTheFirstResultWasLost) {
   EXPECT_TRUE(results.is_due(1, 0));
   results.next_frame();
   EXPECT_FALSE(results.is_due(1, 0));
-  EXPECT_FALSE(results.last(1, {0, 0, 10, 10}));
+  EXPECT_FALSE(results.last(1, RegionPlace({0, 0, 10, 10}, 0)));
   results.next_frame();
   EXPECT_TRUE(results.is_due(1, 0));
 }
@@ -112,14 +112,32 @@ TEST(TrackResults, MovesResultsWithTheObject) {
   part.placement.x_scale = part.placement.y_scale = 0.5f;
   part.placement.origin_x = 100;
   part.placement.origin_y = 50;
-  results.store(1, part, {100, 50, 40, 20});
-  const auto moved = results.last(1, {200, 80, 80, 20});
+  results.store(1, part, RegionPlace({100, 50, 40, 20}, 0));
+  const auto moved = results.last(1, RegionPlace({200, 80, 80, 20}, 0));
   ASSERT_TRUE(moved);
   EXPECT_TRUE(moved->held);
   EXPECT_FLOAT_EQ(moved->placement.origin_x, 200);
   EXPECT_FLOAT_EQ(moved->placement.x_scale, 1);
   EXPECT_FLOAT_EQ(moved->placement.origin_y, 80);
   EXPECT_FLOAT_EQ(moved->placement.y_scale, 0.5f);
+}
+
+TEST(TrackResults, TurnsResultsWithTheObject) {
+  Placement placement;
+  placement.origin_x = 100;
+  placement.origin_y = 50;
+  placement.pivot_x = 120;
+  placement.pivot_y = 60;
+  placement.angle = 0.25f;
+  const Placement now =
+      moved(placement, RegionPlace({100, 50, 40, 20}, 0.25f), RegionPlace({200, 80, 40, 20}, 1));
+  EXPECT_FLOAT_EQ(now.angle, 1);
+  EXPECT_FLOAT_EQ(now.pivot_x, 220);
+  EXPECT_FLOAT_EQ(now.pivot_y, 90);
+  // The middle of the region stays its middle.
+  const PointMap map = to_frame(now);
+  EXPECT_NEAR(map.xx * 20 + map.xy * 10 + map.x0, 220, 1e-4);
+  EXPECT_NEAR(map.yx * 20 + map.yy * 10 + map.y0, 90, 1e-4);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <gst/check/gstharness.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <numbers>
@@ -379,6 +380,103 @@ TEST(RunLengths, AddUpWhateverTheMask) {
   auto one = std::make_shared<std::vector<float>>(1, 1.0f);
   lying.values = bytes_of(*one, one);
   EXPECT_EQ(run_lengths(raster_of(lying, {0, 0, 1, 1}, 4, 4), 4, 4), (std::vector<uint32_t>{16}));
+}
+
+// A network of 40x40 pixels sees a square of 80x80 around (160, 120), turned by 30 degrees.
+TEST(Results, OfTurnedRegionsLieOnTheFrame) {
+  const double angle = std::numbers::pi / 6;
+  FrameResult result;
+  result.outcome = Outcome::run;
+  result.model = "net";
+  result.visible = {0, 0, kWidth, kHeight};
+  PartResult& part = result.parts.emplace_back();
+  Placement& placement = part.placement;
+  placement.x_scale = placement.y_scale = 2;
+  placement.origin_x = 120;
+  placement.origin_y = 80;
+  placement.angle = static_cast<float>(angle);
+  placement.pivot_x = 160;
+  placement.pivot_y = 120;
+  Detection found{10, 15, 30, 25, 0.75f, 1};
+  found.landmarks = {{20, 20}, {30, 20}};
+  auto mask = std::make_shared<ObjectMask>();
+  *mask = {20, 10, 10, 15, 30, 25, 0.5f, {}};
+  for (int i = 0; i < 200; ++i) mask->values.push_back(i % 20 < 10 ? 1.0f : 0.0f);  // the left half
+  found.mask = mask;
+  part.results.detections = {found};
+  PictureMap classes;
+  classes.name = "classes";
+  classes.columns = 2;
+  classes.rows = 1;
+  classes.x_max = classes.y_max = 40;
+  classes.classes = {3, 7};
+  PictureMap depth = classes;
+  depth.name = "depth";
+  depth.kind = MapKind::depth;
+  depth.classes.clear();
+  depth.values = {1, 1};
+  part.results.maps = {classes, depth};
+  const Handle<GstBuffer> buffer(gst_buffer_new());
+  attach_result(buffer.get(), result, {});
+  const FrameView frame = read_frame(buffer.get(), kWidth, kHeight);
+  ASSERT_EQ(frame.regions.size(), 1u);
+  const RegionView& region = frame.regions[0];
+  // Where a place of the network is in the frame.
+  const auto place = [&](double x, double y) {
+    const double dx = 2 * (x - 20), dy = 2 * (y - 20);
+    return std::pair(160 + std::cos(angle) * dx - std::sin(angle) * dy,
+                     120 + std::sin(angle) * dx + std::cos(angle) * dy);
+  };
+  const auto expect_at = [&](const Point& point, double x, double y) {
+    const auto [to_x, to_y] = place(x, y);
+    EXPECT_NEAR(static_cast<double>(point.x) * kWidth, to_x, 0.01);
+    EXPECT_NEAR(static_cast<double>(point.y) * kHeight, to_y, 0.01);
+  };
+  ASSERT_TRUE(region.corners);
+  expect_at((*region.corners)[0], 10, 15);
+  expect_at((*region.corners)[1], 30, 15);
+  expect_at((*region.corners)[2], 30, 25);
+  expect_at((*region.corners)[3], 10, 25);
+  const OrientedBox box = oriented_box(*region.corners, kWidth, kHeight);
+  EXPECT_NEAR(box.width, 40, 0.01);
+  EXPECT_NEAR(box.height, 20, 0.01);
+  EXPECT_NEAR(box.rotation, angle, 1e-3);
+  EXPECT_NEAR(static_cast<double>(region.box.x_min) * kWidth, place(10, 25).first, 0.01);
+  EXPECT_NEAR(static_cast<double>(region.box.y_max) * kHeight, place(30, 25).second, 0.01);
+  ASSERT_EQ(region.landmarks.size(), 2u);
+  expect_at(region.landmarks[0], 20, 20);
+  expect_at(region.landmarks[1], 30, 20);
+  // The mask has its half of the turned box, half of 800 pixels.
+  ASSERT_TRUE(region.mask);
+  const Raster raster = raster_of(*region.mask, region.box, kWidth, kHeight);
+  const auto inside = [&](double x, double y) {
+    const auto [to_x, to_y] = place(x, y);
+    const int column = static_cast<int>(to_x) - raster.rect.x,
+              row = static_cast<int>(to_y) - raster.rect.y;
+    return raster.pixels.at(static_cast<size_t>(row * raster.rect.width + column)) != 0;
+  };
+  EXPECT_TRUE(inside(12, 20));
+  EXPECT_TRUE(inside(18, 23));
+  EXPECT_FALSE(inside(22, 17));
+  EXPECT_FALSE(inside(28, 20));
+  EXPECT_NEAR(static_cast<double>(std::count(raster.pixels.begin(), raster.pixels.end(), 255)), 400,
+              40);
+  // Maps end at the region's edges.
+  ASSERT_EQ(frame.results.size(), 1u);
+  ASSERT_EQ(frame.results[0].maps.size(), 2u);
+  const auto labels = class_of_pixels(frame.results[0].maps[0], kWidth, kHeight);
+  const auto depths = value_of_pixels(frame.results[0].maps[1], kWidth, kHeight);
+  const auto pixel = [&](double x, double y) {
+    const auto [to_x, to_y] = place(x, y);
+    return static_cast<size_t>(static_cast<int>(to_y) * kWidth + static_cast<int>(to_x));
+  };
+  EXPECT_EQ(labels[pixel(5, 5)], 3);
+  EXPECT_EQ(labels[pixel(5, 35)], 3);
+  EXPECT_EQ(labels[pixel(35, 5)], 7);
+  EXPECT_EQ(labels[0], -1);
+  EXPECT_FLOAT_EQ(depths[pixel(20, 20)], 1);
+  EXPECT_TRUE(std::isnan(depths[0]));
+  EXPECT_EQ(line_of(buffer.get(), kWidth, kHeight).find("nan"), std::string::npos);
 }
 
 }  // namespace

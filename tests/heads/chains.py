@@ -7,15 +7,17 @@ Writes a detector of two faces and second stages whose outputs are constants, an
 of two stages of points, and of a classifier after them.
 """
 import json
+import struct
 import subprocess
 import sys
 import tempfile
+import zlib
 
 import other_python
 
 try:
     import numpy as np
-    from ir import write_constants
+    from ir import Ir, write_constants
 except ImportError:
     other_python.retry("numpy")
 
@@ -66,8 +68,11 @@ def classifier(folder):
     write_constants(folder, "mood", ("images", (1, 3, 64, 64), F), [("mood", np.array([[0, 9, 0]], F))], info={"model_type": "classification", "labels": "calm glad sad"})
 
 
-def play(*elements):
-    command = ["gst-launch-1.0", "-q", "videotestsrc", "pattern=black", "num-buffers=4", "!", f"video/x-raw,format=BGR,width={FRAME[0]},height={FRAME[1]},framerate=10/1"]
+BLACK = f"videotestsrc pattern=black num-buffers=4 ! video/x-raw,format=BGR,width={FRAME[0]},height={FRAME[1]},framerate=10/1"
+
+
+def play(*elements, source=BLACK):
+    command = ["gst-launch-1.0", "-q", *source.split()]
     for element in (*elements, "clpublish", "fakesink"):
         command += ["!", *element.split()]
     result = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
@@ -80,6 +85,17 @@ def play(*elements):
 def summary(lines, moved=False):
     """What must not depend on a stage of points: objects with their ids, boxes (unless it moves them) and moods."""
     return [[(o.get("id"), o.get("roi_type"), o.get("mood", {}).get("label"), None if moved else o["detection"]["bounding_box"]) for o in line["objects"]] for line in lines]
+
+
+def turned(face, points, low, high):
+    """Where points of a region lie whose network gets it turned about its middle so that the way from a point to another leads up."""
+    x0, y0, x1, y1 = face
+    middle, size = np.array([x0 + x1, y0 + y1]) / 2 * FRAME, np.array([x1 - x0, y1 - y0]) * FRAME
+    x, y = (high - low) * size
+    angle = np.arctan2(x, -y)
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    placed = middle + ((np.array(points) - .5) * size) @ turn.T
+    return (placed / FRAME - (x0, y0)) / (x1 - x0, y1 - y0)
 
 
 def upright(face, points, low, high):
@@ -102,6 +118,87 @@ def wrong_points(lines, points, kind, place=lambda face, points: points):
             if far > .01:
                 return f"{kind} lie {far:.3f} away"
     return ""
+
+
+# ---- hands and faces that lie aslant in the picture
+
+DOTS = ((255, 0, 0), (0, 255, 0), (0, 0, 255))      # wrist, finger, thumb; or an eye, the other eye, the chin
+
+
+def dot_finder(folder):
+    """A network that finds the middle of each colour, as landmarks of its input, twice, because four points are the fewest."""
+    ir, size = Ir(), 96
+    picture = ir.parameter("images", (1, 3, size, size), F)
+    bright = ir.layer("ReLU", "bright", {}, [ir.layer("Subtract", "above", {"auto_broadcast": "numpy"}, [picture, ir.constant(F(.35))], [(F, (1, 3, size, size))])], [(F, (1, 3, size, size))])
+    axes, least = ir.constant(np.array([2, 3], np.int64)), ir.constant(F(1e-6))
+
+    def total(edge, name):
+        return ir.layer("ReduceSum", name, {"keep_dims": "false"}, [edge, axes], [(F, (1, 3))])
+
+    amount = ir.layer("Add", "amount", {"auto_broadcast": "numpy"}, [total(bright, "sum"), least], [(F, (1, 3))])
+    ways, places = np.meshgrid((np.arange(size, dtype=F) + F(.5)) / size, (np.arange(size, dtype=F) + F(.5)) / size), []
+    for name, way in zip("xy", ways):
+        weighted = ir.layer("Multiply", f"weighted_{name}", {"auto_broadcast": "numpy"}, [bright, ir.constant(way.reshape(1, 1, size, size))], [(F, (1, 3, size, size))])
+        share = ir.layer("Divide", f"share_{name}", {"auto_broadcast": "numpy"}, [total(weighted, f"sum_{name}"), amount], [(F, (1, 3))])
+        places.append(ir.layer("Unsqueeze", f"column_{name}", {}, [share, ir.constant(np.array([2], np.int64))], [(F, (1, 3, 1))]))
+    points = ir.layer("Concat", "points", {"axis": 2}, places, [(F, (1, 3, 2))])
+    twice = ir.layer("Concat", "twice", {"axis": 1}, [points, points], [(F, (1, 6, 2))])
+    row = ir.layer("Reshape", "landmarks", {"special_zero": "false"}, [twice, ir.constant(np.array([1, 12], np.int64))], [(F, (1, 12))], "landmarks")
+    ir.layer("Result", "landmarks/result", {}, [row], [])
+    ir.save(f"{folder}/dots-landmarks", "dots-landmarks", {})
+
+
+def slanted(path, middle, angle, side):
+    """Writes a picture with three dots of a hand whose finger is `angle` clockwise from above its wrist. Returns the dots in pixels."""
+    ways = np.array([(0, .5), (0, -.5), (.4, .1)]) * side
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    dots = np.array(middle) + ways @ turn.T
+    y, x = np.mgrid[0:FRAME[1], 0:FRAME[0]] + .5
+    picture = np.zeros((FRAME[1], FRAME[0], 3), np.uint8)
+    for (at_x, at_y), color in zip(dots, DOTS):
+        picture[np.hypot(x - at_x, y - at_y) < side * .08] = color
+    rows = b"".join(b"\0" + line.tobytes() for line in picture)
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    with open(path, "wb") as file:
+        file.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", *FRAME, 8, 2, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+    return dots
+
+
+def palm(folder, dots, side):
+    """A detector that finds the palm around the wrist and the finger, and a stage that gives it the dots as landmarks, as a palm's detector does."""
+    x0, y0, x1, y1 = (*((dots[0] + dots[1]) / 2 - side / 2), *((dots[0] + dots[1]) / 2 + side / 2))
+    box = np.array([x0 / FRAME[0], y0 / FRAME[1], x1 / FRAME[0], y1 / FRAME[1]])
+    inside = np.clip(box, 0, 1)
+    write_constants(folder, "palms", ("images", (1, 3, 320, 320), F), [("num_dets", np.array([[1]], np.int32)), ("boxes", (inside[None, None] * 320).astype(F)), ("scores", F([[.9]])), ("labels", np.zeros((1, 1), np.int32))])
+    rect = np.round(inside * [*FRAME, *FRAME])
+    marks = np.tile(((dots[0] - rect[:2]) / (rect[2:] - rect[:2])), (98, 1))
+    marks[1] = (dots[1] - rect[:2]) / (rect[2:] - rect[:2])
+    write_constants(folder, "marks-landmarks", ("images", (1, 3, 64, 64), F), [("landmarks", marks.astype(F).reshape(1, 196))])
+
+
+def hands(folder, check):
+    """The dots of a slanted hand are found where they are, whatever its angle and place, on both tiers, in batches and in f16."""
+    dot_finder(folder)
+    side = 100
+    for number, (middle, angle, more) in enumerate((((320, 240), .5, ""), ((320, 240), -1.9, "batch-size=4"), ((200, 300), 2.6, "config=INFERENCE_PRECISION=f16"), ((60, 70), .7, ""), ((590, 420), -2.3, ""), ((320, 240), 0, ""))):
+        dots = slanted(f"{folder}/hand.png", middle, angle, side)
+        palm(folder, dots, side)
+        stages = [f"clinfer model={folder}/palms.xml labels=palm device=CPU", f"clinfer model={folder}/marks-landmarks.xml inference-region=roi-list resize-mode=stretch device=CPU",
+                  f"clinfer model={folder}/dots-landmarks.xml inference-region=roi-list device=CPU resize-mode=letterbox color-format=rgb mean=0 scale=255 region-turn=0>1 region-margin=0.4 region-shape=square {more}", "cltrack"]
+        source = f"filesrc location={folder}/hand.png ! pngdec ! imagefreeze num-buffers=4 ! videoconvert ! video/x-raw,format={'NV12' if number % 2 else 'RGB'},framerate=10/1"
+        lines = play(*stages, source=source)
+        why = ""
+        for line in lines:
+            objects = line["objects"]
+            found = [(p["x"] * FRAME[0], p["y"] * FRAME[1]) for p in objects[0].get("landmarks", [])] if len(objects) == 1 else []
+            if len(found) != 6:
+                why = f"{len(objects)} objects, {len(found)} points"
+            elif np.abs(np.array(found) - np.tile(dots, (2, 1))).max() > 2.5:
+                why = f"points {np.round(found, 1).tolist()} where {np.round(dots, 1).tolist()} are right"
+        check(f"hand at {middle}, turned by {angle} {more}", why)
 
 
 def main():
@@ -139,10 +236,13 @@ def main():
         check("with a margin", "" if summary(cropped) == summary(plain) else f"{summary(cropped)[-1]}")
         marks = places["pfld-landmarks"]
         for low, high in ((0, 1), (1, 0), (2, 5), (5, 2), (3, 9), (9, 3)):
-            turned = play(first, stages["pfld-landmarks"], stages["movenet"] + f" region-turn={low}>{high}")
-            check(f"turned, {low}>{high}", wrong_points(turned, places["movenet"], "keypoints", lambda face, points: upright(face, points, marks[low], marks[high])))
+            for way, place in (("", turned), (",quarter", upright)):
+                lines = play(first, stages["pfld-landmarks"], stages["movenet"] + f" region-turn={low}>{high}{way}", "cltrack", last)
+                check(f"turned, {low}>{high}{way}", wrong_points(lines, places["movenet"], "keypoints", lambda face, points: place(face, points, marks[low], marks[high])))
+                check(f"turned, {low}>{high}{way}, ids", "" if summary(lines) == summary(plain) else f"{summary(lines)[-1]} where {summary(plain)[-1]} is right")
         shifted = play(first, stages["movenet"] + " region-shift=0.05,-0.1")
         check("shifted", wrong_points(shifted, places["movenet"], "keypoints", lambda _, points: np.array(points) + (.05, -.1)))
+        hands(folder, check)
         whole = play(f"clinfer model={folder}/movenet.xml resize-mode=stretch", "cltrack")
         check("of the whole frame", "" if all(len(line["objects"]) == 1 and "detection" in line["objects"][0] for line in whole) else f"{summary(whole, True)[-1]}")
     print(f"{wrong} wrong")

@@ -70,6 +70,23 @@ std::optional<Rect> within(double x, double y, double width, double height, cons
   return Rect{visible.x + left, visible.y + top, right - left, bottom - top};
 }
 
+// Returns whether an area that is turned about its middle reaches into the picture.
+bool touches(double x, double y, double width, double height, const Rect& visible, float angle,
+             double pixel_aspect) {
+  constexpr double kFarthest = 1 << 19;
+  if (!(std::fabs(x) < kFarthest && std::fabs(y) < kFarthest && width < kFarthest &&
+        height < kFarthest))
+    return false;
+  const double c = std::fabs(std::cos(static_cast<double>(angle))),
+               s = std::fabs(std::sin(static_cast<double>(angle)));
+  const double half_x = (c * width + s * height / pixel_aspect) / 2,
+               half_y = (s * width * pixel_aspect + c * height) / 2;
+  const double middle_x = x + width / 2, middle_y = y + height / 2;
+  constexpr double kLeast = 1;  // pixels
+  return middle_x + half_x >= kLeast && middle_x - half_x <= visible.width - kLeast &&
+         middle_y + half_y >= kLeast && middle_y - half_y <= visible.height - kLeast;
+}
+
 // A box in pixels of the frame.
 struct Box {
   double x_min, y_min, x_max, y_max;
@@ -166,6 +183,13 @@ ObjectRules::ObjectRules(const Settings& settings) : classes_(parse_labels(setti
              "takes COLUMNSxROWS, each from 1 to 32, and after a comma the overlap of neighbours "
              "as a share of a tile, from 0 to 0.9, as in 3x2 or 3x2,0.1");
   }
+  if (!settings.region_reach.empty()) {
+    reach_ = landmarks_in(settings.region_reach);
+    if (!reach_)
+      refuse("region-reach", settings.region_reach,
+             "takes two landmarks by number, the middle of the region and one at its edge, as in "
+             "0>1");
+  }
   if (!settings.region_shift.empty()) {
     const std::vector<std::string> parts = split(settings.region_shift, ',');
     const auto first = number_in(parts.front()), last = number_in(parts.back());
@@ -178,10 +202,12 @@ ObjectRules::ObjectRules(const Settings& settings) : classes_(parse_labels(setti
     shift_ = pair ? Shift{0, 0, *last, pair->first, pair->second} : Shift{*first, *last, 0, 0, 0};
   }
   if (!settings.region_turn.empty()) {
-    upright_ = landmarks_in(settings.region_turn);
-    if (!upright_)
+    turn_ = turn_in(settings.region_turn);
+    if (!turn_)
       refuse("region-turn", settings.region_turn,
-             "takes two landmarks by number, the lower and the upper one, as in 0>2");
+             "takes two landmarks by number, and after commas the direction of the second one from "
+             "the first (up, right, down or left; up if it is left out), and quarter for the "
+             "nearest quarter turn instead of any angle, as in 0>2 or 0>1,right or 0>2,up,quarter");
   }
   if (!settings.region_margin.empty()) {
     const std::vector<std::string> parts = split(settings.region_margin, ',');
@@ -200,6 +226,25 @@ ObjectRules::ObjectRules(const Settings& settings) : classes_(parse_labels(setti
       1)
     throw Error{ErrorCode::bad_argument,
                 "regions, tiles and inference-region=roi-list exclude each other: set one of them"};
+}
+
+std::optional<ObjectRules::Turn> ObjectRules::turn_in(const std::string& text) {
+  const std::vector<std::string> parts = split(text, ',');
+  const auto pair = landmarks_in(parts.front());
+  if (!pair) return std::nullopt;
+  Turn turn{pair->first, pair->second};
+  static const std::map<std::string, std::pair<int, int>> kDirections = {
+      {"up", {0, -1}}, {"right", {1, 0}}, {"down", {0, 1}}, {"left", {-1, 0}}};
+  for (size_t i = 1; i < parts.size(); ++i) {
+    const auto direction = kDirections.find(parts[i]);
+    if (i == 1 && direction != kDirections.end())
+      std::tie(turn.x, turn.y) = direction->second;
+    else if (i + 1 == parts.size() && parts[i] == "quarter")
+      turn.quarter = true;
+    else
+      return std::nullopt;
+  }
+  return turn;
 }
 
 std::vector<ObjectRules::Area> ObjectRules::areas_in(const char* property,
@@ -241,53 +286,90 @@ std::vector<Rect> ObjectRules::motion_regions(const Rect& visible) const {
   return regions;
 }
 
-// Returns the way from one landmark to another in pixels as they are shown, or nothing if a
-// landmark is missing.
-static std::optional<std::pair<double, double>> way(std::span<const Point> landmarks, size_t from,
-                                                    size_t to, const Rect& visible,
-                                                    double pixel_aspect) {
+// Returns the way from one landmark to another, or nothing if a landmark is missing or both are at
+// one place.
+std::optional<ObjectRules::Way> ObjectRules::way(std::span<const Point> landmarks, size_t from,
+                                                 size_t to, const Rect& visible,
+                                                 double pixel_aspect) {
   if (std::max(from, to) >= landmarks.size()) return std::nullopt;
-  return std::pair(
+  const Way way{
       static_cast<double>(landmarks[to].x - landmarks[from].x) * visible.width * pixel_aspect,
-      static_cast<double>(landmarks[to].y - landmarks[from].y) * visible.height);
+      static_cast<double>(landmarks[to].y - landmarks[from].y) * visible.height};
+  const double length = std::hypot(way.x, way.y);
+  return length > 0 && std::isfinite(length) ? std::optional(way) : std::nullopt;
 }
 
-Orientation ObjectRules::turn_of(std::span<const Point> landmarks, const Rect& visible,
-                                 double pixel_aspect, const Orientation& orientation) const {
-  const auto along = upright_
-                         ? way(landmarks, upright_->first, upright_->second, visible, pixel_aspect)
-                         : std::nullopt;
-  if (!along) return {};
-  auto [x, y] = *along;
+// Returns the quarter turn of the upright picture after which the way is closest to the direction.
+Orientation ObjectRules::quarter_turn(Way way, const Orientation& orientation) const {
+  auto [x, y] = way;
   if (orientation.transpose) std::swap(x, y);
   if (orientation.mirror_x) x = -x;
   if (orientation.mirror_y) y = -y;
+  // Turns the way so that the wanted direction is up.
+  std::tie(x, y) = std::pair(-turn_->y * x + turn_->x * y, -turn_->x * x - turn_->y * y);
   if (std::fabs(y) >= std::fabs(x)) return {false, y > 0, y > 0};
   return {true, x<0, x> 0};
 }
 
-Rect ObjectRules::around(const Rect& region, const Rect& visible, double pixel_aspect,
-                         std::span<const Point> landmarks) const {
-  double shift_x = region.width * shift_.x, shift_y = region.height * shift_.y;
-  if (const auto along = way(landmarks, shift_.from, shift_.to, visible, pixel_aspect);
-      shift_.along != 0 && along) {
-    const double length = std::hypot(along->first, along->second);
-    const double far = shift_.along * std::max<double>(region.width * pixel_aspect, region.height);
-    if (length > 0) {
-      shift_x = along->first / length * far / pixel_aspect;
-      shift_y = along->second / length * far;
+// Returns by how much a region is turned so that the way has the direction in the upright picture.
+float ObjectRules::angle(Way way, const Orientation& orientation) const {
+  double x = turn_->x, y = turn_->y;  // the direction in the stored picture
+  if (orientation.mirror_x) x = -x;
+  if (orientation.mirror_y) y = -y;
+  if (orientation.transpose) std::swap(x, y);
+  return static_cast<float>(std::atan2(x * way.y - y * way.x, x * way.x + y * way.y));
+}
+
+void ObjectRules::place(InferenceRegion& region, const Rect& visible, double pixel_aspect,
+                        const Orientation& orientation) const {
+  struct {
+    double x, y, width, height;
+  } found{static_cast<double>(region.rect.x - visible.x),
+          static_cast<double>(region.rect.y - visible.y), static_cast<double>(region.rect.width),
+          static_cast<double>(region.rect.height)};
+  bool changed = margin_x_ != 0 || margin_y_ != 0 || square_;
+  if (reach_)
+    if (const auto along =
+            way(region.landmarks, reach_->first, reach_->second, visible, pixel_aspect)) {
+      const double reach = std::hypot(along->x, along->y);
+      const Point& middle = region.landmarks[reach_->first];
+      found = {static_cast<double>(middle.x) * visible.width - reach / pixel_aspect,
+               static_cast<double>(middle.y) * visible.height - reach, 2 * reach / pixel_aspect,
+               2 * reach};
+      changed = true;
     }
-  }
-  if (margin_x_ == 0 && margin_y_ == 0 && !square_ && shift_x == 0 && shift_y == 0) return region;
-  double width = region.width * (1 + 2 * margin_x_), height = region.height * (1 + 2 * margin_y_);
+  if (turn_)
+    if (const auto along = way(region.landmarks, turn_->from, turn_->to, visible, pixel_aspect)) {
+      if (turn_->quarter)
+        region.turn = quarter_turn(*along, orientation);
+      else
+        region.angle = angle(*along, orientation);
+    }
+  double shift_x = found.width * shift_.x, shift_y = found.height * shift_.y;
+  if (shift_.along != 0)
+    if (const auto along = way(region.landmarks, shift_.from, shift_.to, visible, pixel_aspect)) {
+      const double far = shift_.along * std::max(found.width * pixel_aspect, found.height);
+      const double length = std::hypot(along->x, along->y);
+      shift_x = along->x / length * far / pixel_aspect;
+      shift_y = along->y / length * far;
+    }
+  if (!changed && shift_x == 0 && shift_y == 0) return;
+  double width = found.width * (1 + 2 * margin_x_), height = found.height * (1 + 2 * margin_y_);
   if (square_) {
     const double side = std::max(width * pixel_aspect, height);
     width = side / pixel_aspect;
     height = side;
   }
-  const double x = region.x - visible.x + shift_x + (region.width - width) / 2;
-  const double y = region.y - visible.y + shift_y + (region.height - height) / 2;
-  return within(x, y, width, height, visible).value_or(region);
+  const double x = found.x + shift_x + (found.width - width) / 2;
+  const double y = found.y + shift_y + (found.height - height) / 2;
+  if (!region.angle) {
+    region.rect = within(x, y, width, height, visible).value_or(region.rect);
+  } else if (touches(x, y, width, height, visible, *region.angle, pixel_aspect)) {
+    const auto near = [](double v) { return static_cast<int>(std::lround(v)); };
+    const int left = near(x), top = near(y);
+    region.rect = {visible.x + left, visible.y + top, std::max(near(x + width) - left, 1),
+                   std::max(near(y + height) - top, 1)};
+  }
 }
 
 std::vector<Rect> ObjectRules::parts(const Rect& visible) const {

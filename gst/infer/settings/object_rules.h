@@ -15,7 +15,7 @@
 namespace clinfer {
 
 // The rules of the properties classes, thresholds, min-size, max-size, regions, tiles,
-// region-shift, region-turn, region-margin, region-shape and motion-regions. Immutable.
+// region-reach, region-shift, region-turn, region-margin, region-shape and motion-regions. Immutable.
 class ObjectRules {
  public:
   ObjectRules() = default;  // every object, the whole frame
@@ -31,15 +31,12 @@ class ObjectRules {
   // Returns the areas where motion counts, in pixels of the frame. Empty: everywhere.
   std::vector<Rect> motion_regions(const Rect& visible) const;
   bool has_tiles() const { return tiles_.has_value(); }
-  // Returns the part of the picture that the network gets for a region: shifted, with its margin
-  // and in the wanted shape, as far as it lies in the picture. `pixel_aspect`: width of a pixel
-  // over its height. `landmarks`: the region's, in shares of the visible picture.
-  Rect around(const Rect& region, const Rect& visible, double pixel_aspect,
-              std::span<const Point> landmarks = {}) const;
-  // Returns the quarter turn after which a region's landmarks are upright, in a picture that
-  // `orientation` makes upright.
-  Orientation turn_of(std::span<const Point> landmarks, const Rect& visible, double pixel_aspect,
-                      const Orientation& orientation) const;
+  // Changes a region on a buffer to the part of the picture that the network gets: around its
+  // landmarks, shifted, turned, with its margin and in the wanted shape. A part that is not turned, or by quarter turns, ends
+  // at the edges of the picture. `pixel_aspect`: width of a pixel over its height; `orientation`
+  // makes the picture upright.
+  void place(InferenceRegion& region, const Rect& visible, double pixel_aspect,
+             const Orientation& orientation) const;
 
   // Returns thresholds for decoding that keep all objects on which keep_wanted() decides.
   DecodeSettings decoding(const DecodeSettings& settings) const;
@@ -61,6 +58,21 @@ class ObjectRules {
     int columns = 1, rows = 1;
     double overlap = 0.2;  // as a share of a tile's size
   };
+  // The direction that the way from one landmark to another has after the turn.
+  struct Turn {
+    size_t from = 0, to = 0;
+    int x = 0, y = -1;     // up
+    bool quarter = false;  // true: by the nearest quarter turn
+  };
+  // A way in pixels as they are shown.
+  struct Way {
+    double x = 0, y = 0;
+  };
+  static std::optional<Way> way(std::span<const Point> landmarks, size_t from, size_t to,
+                                const Rect& visible, double pixel_aspect);
+  Orientation quarter_turn(Way way, const Orientation& orientation) const;
+  float angle(Way way, const Orientation& orientation) const;
+  static std::optional<Turn> turn_in(const std::string& text);
   static std::vector<Area> areas_in(const char* property, const std::string& text);
   static std::optional<Rect> rect_of(const Area& area, const Rect& visible);
   bool is_wanted(const Detection& detection, const Placement& placement, const Rect& visible,
@@ -79,7 +91,9 @@ class ObjectRules {
     size_t from = 0, to = 0;
   };
   Shift shift_;
-  std::optional<std::pair<size_t, size_t>> upright_;  // the lower landmark, then the upper one
+  // The landmark around which a region is a square, and the one in the middle of a side.
+  std::optional<std::pair<size_t, size_t>> reach_;
+  std::optional<Turn> turn_;
   double margin_x_ = 0, margin_y_ = 0;  // shares of a region's width and height, on each side
   bool square_ = false;
 };

@@ -410,6 +410,12 @@ const std::vector<ElementProperty>& element_properties() {
           "With inference-region=roi-list: take only regions with these labels, comma separated "
           "(unset: all)",
           kPlaying),
+      text<&S::region_reach>(
+          "region-reach", "Region reach",
+          "With inference-region=roi-list: two landmarks; the region becomes the square around the "
+          "first one whose sides are as far away as the second one (0>1: as MediaPipe's poses are "
+          "found; regions without these landmarks stay; unset: no change)",
+          kPlaying),
       text<&S::region_shift>(
           "region-shift", "Region shift",
           "With inference-region=roi-list: how far regions move before they grow, as shares of "
@@ -419,9 +425,12 @@ const std::vector<ElementProperty>& element_properties() {
           kPlaying),
       text<&S::region_turn>(
           "region-turn", "Region turn",
-          "With inference-region=roi-list: the network gets regions in the quarter turn in which "
-          "the way from one of their landmarks to another points up (0>2: MediaPipe's palms; "
-          "regions without these landmarks stay as they are; unset: no turn)",
+          "With inference-region=roi-list: the network gets regions turned about their middle, so "
+          "that the way from one of their landmarks to another points up (0>2: MediaPipe's palms) "
+          "or right, down or left (0>1,right: its faces, by their eyes); with quarter at the end "
+          "(0>2,up,quarter) by the nearest quarter turn only. A region turned by any angle may "
+          "reach beyond the picture, whose outermost pixels are repeated there; regions without "
+          "these landmarks stay as they are (unset: no turn)",
           kPlaying),
       text<&S::region_margin>(
           "region-margin", "Region margin",

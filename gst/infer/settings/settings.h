@@ -47,7 +47,7 @@ struct Settings : ModelOptions {
   unsigned clip_stride = 1;
   GstVideoOrientationMethod video_direction = GST_VIDEO_ORIENTATION_AUTO;
   RegionChoice inference_region = RegionChoice::full_frame;
-  std::string region_shift, region_turn, region_margin;  // parsed by ObjectRules
+  std::string region_reach, region_shift, region_turn, region_margin;  // parsed by ObjectRules
   RegionShape region_shape = RegionShape::as_is;
   std::string object_class;          // labels, comma separated; empty: all
   unsigned reclassify_interval = 1;  // in frames of a track; 0: once

@@ -27,7 +27,7 @@ constexpr float kMeanGray = 116;
 
 constexpr Convention kConventions[] = {
     {Family::yolo, "YOLO", kRgb, kNone, kBytes, kLetterbox, 114, kCentered, kByElement,
-     kNoBackground, "ultralytics/ultralytics: ultralytics/data/augment.py (LetterBox)"},
+     kNoBackground, "ultralytics/ultralytics@0005af52af: ultralytics/data/augment.py (LetterBox)"},
     {Family::yolov6, "YOLOv6", kRgb, kNone, kBytes, kLetterbox, 114, kCentered, kByElement,
      kNoBackground,
      "meituan/YOLOv6@e86a483f3f: yolov6/core/inferer.py, yolov6/data/data_augment.py"},
@@ -40,7 +40,7 @@ constexpr Convention kConventions[] = {
      "Deci-AI/super-gradients@e0ccacf886: src/super_gradients/training/processing/processing.py"},
     {Family::yolo_apart, "YOLO with boxes and scores apart", kRgb, kNone, kBytes, kLetterbox, 114,
      kCentered, kByElement, kNoBackground,
-     "ultralytics/ultralytics: ultralytics/data/augment.py (LetterBox)"},
+     "ultralytics/ultralytics@0005af52af: ultralytics/data/augment.py (LetterBox)"},
     {Family::yolov7_rows, "YOLOv7 with its suppression", kRgb, kNone, kBytes, kLetterbox, 114,
      kCentered, kByNetwork, kNoBackground,
      "WongKinYiu/yolov7@a207844b1c: utils/datasets.py (letterbox), tools/YOLOv7onnx.ipynb"},
@@ -132,11 +132,13 @@ constexpr Convention kConventions[] = {
      "google/automl@6a54c8741e: efficientdet/dataloader.py (InputProcessor)"},
     {Family::tensorflow, "TensorFlow's object detection", kRgb, kNone, kOne, kStretch, 0, kCentered,
      kByNetwork, kNoBackground,
-     "tensorflow/models: research/object_detection/core/preprocessor.py, samples/configs "
+     "tensorflow/models@d318246cb2: "
+     "research/object_detection/samples/configs/ssd_mobilenet_v1_coco.config "
      "(fixed_shape_resizer)"},
     {Family::tensorflow_lite, "TensorFlow Lite's detectors", kRgb, kHalf, kHalf, kStretch, 0,
      kCentered, kByNetwork, kNoBackground,
-     "tensorflow/models: research/object_detection/g3doc/running_on_mobile_tf2.md"},
+     "tensorflow/models@0cc5919e14: "
+     "research/object_detection/g3doc/running_on_mobile_tf2.md"},
     {Family::tensorflow_ssd, "TensorFlow's SSD", kRgb, kHalf, kHalf, kStretch, 0, kCentered,
      kByElement, kFirst,
      "tensorflow/models@f775ce7638: "
@@ -243,7 +245,7 @@ constexpr Convention kConventions[] = {
      "same file pixels from -1 to 1)"},
     {Family::pfld, "PFLD", kRgb, kNone, kBytes, kStretch, 0, kCentered, kNobody, kNoBackground,
      "cunjian/pytorch_face_landmark@6f34bf9f03: test_camera_pfld_onnx.py "
-     "(polarisZhao/PFLD-pytorch: camera.py "
+     "(polarisZhao/PFLD-pytorch@b00750c37d: camera.py "
      "gives BGR)"},
     {Family::facemesh_irises, "FaceMesh with irises", kRgb, kNone, kBytes, kStretch, 0, kCentered,
      kNobody, kNoBackground,
@@ -266,7 +268,7 @@ constexpr Convention kConventions[] = {
      "google-ai-edge/mediapipe@85c0cdc7d7: "
      "mediapipe/modules/pose_landmark/pose_landmark_by_roi_cpu.pbtxt"},
     {Family::movenet, "MoveNet", kRgb, kNone, kOne, kLetterbox, 0, kCentered, kNobody,
-     kNoBackground, "tensorflow/hub: examples/colab/movenet.ipynb (resize_with_pad)"},
+     kNoBackground, "tensorflow/hub@164388e355: examples/colab/movenet.ipynb (resize_with_pad)"},
     {Family::posenet, "PoseNet", kRgb, kHalf, kHalf, kLetterbox, 0, kCentered, kNobody,
      kNoBackground,
      "tensorflow/tfjs-models@18a73420e5: posenet/src/util.ts (padAndResizeTo), "
@@ -298,7 +300,7 @@ constexpr Convention kConventions[] = {
      "pytorch/vision@0446e68eac: torchvision/transforms/_presets.py (SemanticSegmentation)", kTask},
     {Family::tensorflow_segmentation, "TensorFlow's semantic segmentation", kRgb, kHalf, kHalf,
      kAnySize, 0, kCentered, kNobody, kNoBackground,
-     "tensorflow/models: research/deeplab/core/feature_extractor.py", kTask},
+     "tensorflow/models@08eebbce39: research/deeplab/core/feature_extractor.py", kTask},
     {Family::sinet,
      "SINet",
      kBgr,
@@ -310,15 +312,14 @@ constexpr Convention kConventions[] = {
      kNobody,
      kNoBackground,
      "anilsathyan7/Portrait-Segmentation@dbf69b043c: SINet/sinet_video.py "
-     "(clovaai/ext_portrait_segmentation "
+     "(clovaai/ext_portrait_segmentation@9bc1bada1c "
      "trains with means of 107.3, 115.7, 132.4)"},
     {Family::open_model_zoo, "Open Model Zoo's own networks", kBgr, kNone, kOne, kStretch, 0,
      kCentered, kNobody, kNoBackground,
      "openvinotoolkit/open_model_zoo@7ef5b91f75: models/intel (README.md of each)"},
     {Family::text_detection, "PP-OCR's text detection", kBgr, kImageNetMean, kImageNetScale,
      kLetterbox, 0, kTopLeft, kNobody, kNoBackground,
-     "PaddlePaddle/PaddleOCR: tools/infer/predict_det.py, ppocr/data/imaug/operators.py "
-     "(DetResizeForTest)"},
+     "PaddlePaddle/PaddleOCR@026f96b657: tools/infer/predict_det.py (DetResizeForTest)"},
     {Family::text_recognition, "PP-OCR's text recognition", kBgr, kHalf, kHalf, kLetterbox, 127.5f,
      kTopLeft, kNobody, kNoBackground,
      "PaddlePaddle/PaddleOCR@0002349df3: tools/infer/predict_rec.py (resize_norm_img)"},

@@ -3,7 +3,9 @@
 #include "engine/onnx/metadata.h"
 
 #include <algorithm>
+#include <optional>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "engine/ir/ir_text.h"
@@ -20,21 +22,68 @@ std::string value_of(const std::map<std::string, std::string>& info, const std::
   return found == info.end() ? "" : found->second;
 }
 
-// Returns the strings of {0: 'person', 1: "plane's"} or ['person', ...] in their order; none for
-// other texts.
+// Returns the names of ['person', ...], or by their numbers those of {0: 'person', 1: "plane's"},
+// {"0": "person"} and {"person": 0}; a missing one is its number. A text without quotes and brackets
+// is a list with commas, or a name a line. Returns none for other texts.
 std::vector<std::string> strings_of(const std::string& text) {
-  std::vector<std::string> strings;
-  for (size_t i = 0; i < text.size() && strings.size() < kMostLabels; ++i) {
+  std::vector<std::string> listed;
+  std::map<size_t, std::string> numbered;
+  std::optional<size_t> number;    // the key before a name
+  std::optional<std::string> key;  // the name before its number
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  const auto number_of = [&](const std::string& word) -> std::optional<size_t> {
+    if (word.empty() || word.size() > 5 || !std::all_of(word.begin(), word.end(), is_digit))
+      return std::nullopt;
+    return std::stoul(word);
+  };
+  const auto is_key = [&](size_t after) {
+    const size_t next = text.find_first_not_of(" \t\r\n", after);
+    return next != std::string::npos && text[next] == ':';
+  };
+  for (size_t i = 0; i < text.size() && listed.size() + numbered.size() < kMostLabels; ++i) {
     const char quote = text[i];
-    if (quote != '\'' && quote != '"') continue;
     std::string word;
-    for (++i; i < text.size() && text[i] != quote; ++i) {
-      if (text[i] == '\\' && i + 1 < text.size()) ++i;
-      word += text[i];
+    if (quote == '\'' || quote == '"') {
+      for (++i; i < text.size() && text[i] != quote; ++i) {
+        if (text[i] == '\\' && i + 1 < text.size()) ++i;
+        word += text[i];
+      }
+      if (is_key(i + 1)) {
+        number = number_of(word);
+        key = number ? std::nullopt : std::optional(word);
+      } else if (number) {
+        numbered[*std::exchange(number, std::nullopt)] = word;
+      } else if (key && number_of(word)) {
+        numbered[*number_of(word)] = *std::exchange(key, std::nullopt);
+      } else {
+        listed.push_back(word);
+      }
+    } else if (is_digit(quote)) {
+      while (i < text.size() && is_digit(text[i])) word += text[i++];
+      if (is_key(i))
+        number = number_of(word);
+      else if (key && number_of(word))
+        numbered[*number_of(word)] = *std::exchange(key, std::nullopt);
+      --i;
     }
-    strings.push_back(word);
   }
-  return strings;
+  if (!listed.empty()) return listed;
+  if (numbered.empty() && text.find_first_of("'\"[]{}:") == std::string::npos) {
+    const char separator = text.find('\n') != std::string::npos ? '\n' : ',';
+    std::istringstream stream(text);
+    for (std::string word; std::getline(stream, word, separator);) {
+      const size_t first = word.find_first_not_of(" \t\r\n");
+      if (first == std::string::npos) continue;
+      listed.push_back(word.substr(first, word.find_last_not_of(" \t\r\n") - first + 1));
+    }
+    return listed.size() > 1 ? listed : std::vector<std::string>();
+  }
+  for (const auto& [at, name] : numbered) {
+    while (listed.size() < at && listed.size() < kMostLabels)
+      listed.push_back(std::to_string(listed.size()));
+    listed.push_back(name);
+  }
+  return listed;
 }
 
 // Returns PP-OCR's dictionary, which has one character per line, in the form of labels in

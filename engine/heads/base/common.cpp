@@ -76,8 +76,9 @@ std::string lower(std::string text) {
 
 bool is_background(const std::string& label) {
   const std::string name = lower(label);
-  return name.empty() || name == "n/a" || name == "unlabeled" ||
-         name.find("background") != std::string::npos;
+  static const std::set<std::string> kNames = {"",   "n/a",       "unlabeled", "unlabelled",
+                                               "bg", "no-object", "no_object", "???"};
+  return kNames.count(name) != 0 || name.find("background") != std::string::npos;
 }
 
 bool name_has(const OutputFacts& output, std::initializer_list<const char*> words) {

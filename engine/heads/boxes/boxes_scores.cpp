@@ -115,10 +115,7 @@ Decided::Kind background_seen(const ScoreScan& scan, size_t rows) {
 // Returns the class that is a background according to its label, or nullopt.
 std::optional<size_t> labelled_background(const std::vector<std::string>& labels, size_t classes) {
   for (size_t i = 0; i < labels.size() && i < classes; ++i) {
-    const std::string label = lower(labels[i]);
-    if (label.find("background") != std::string::npos || label == "bg" || label == "no-object" ||
-        label == "no_object")
-      return i;
+    if (!labels[i].empty() && is_background(labels[i])) return i;
   }
   return std::nullopt;
 }

@@ -376,13 +376,18 @@ Match match_class_first(const ModelFacts& facts) {
   if (!rows) rows = find_rows(facts, 10);
   if (!rows) return {Fit::no, "needs one output of rows of 6 (or 10) and a count", {}};
   const OutputFacts& output = facts.outputs[rows->output];
-  // Excludes a dictionary of characters, which belongs to PP-OCR's steps that look the same.
-  const bool paddle = from_paddle(facts, output) &&
-                      std::none_of(facts.labels.begin(), facts.labels.end(), is_blank_name);
+  // Excludes PP-OCR's steps of characters, which look the same: by the blank in the dictionary, by
+  // the softmax, and by the dictionary's size.
+  const bool is_text = std::any_of(facts.labels.begin(), facts.labels.end(), is_blank_name) ||
+                       name_has(output, {"softmax"}) || lower(output.op) == "softmax";
+  const bool has_steps = !rows->count && output.shape.size() == 3 &&
+                         !name_has(output, {"multiclass_nms"}) && facts.input_names.size() == 1;
+  const bool paddle = from_paddle(facts, output) && !is_text;
   Match match;
   match.decode = ClassFirst{facts, *rows, {}};
   match.reason = "rows of class, score, corners";
-  match.fit = paddle                                    ? Fit::certain
+  match.fit = paddle && has_steps                       ? Fit::possible
+              : paddle                                  ? Fit::certain
               : rows->count && output.shape.size() == 2 ? Fit::certain
                                                         : Fit::against;
   match.picture = picture_of(Family::paddle_detection);

@@ -213,7 +213,8 @@ void read_huggingface_config(const std::string& text, const std::string& source,
         !classes.empty() && classes[0] > 0)
       facts.set("task", "classification", source);
   }
-  facts.set_labels(labels_by_number(member(object, "id2label")), source, true);
+  for (const char* key : {"id2label", "label2id"})
+    facts.set_labels(labels_by_number(member(object, key)), source, true);
   const std::string type = text_in(object, "model_type");
   if (type.empty()) return;
   facts.set("model_type", type, source);

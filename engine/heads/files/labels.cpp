@@ -161,6 +161,13 @@ std::vector<std::string> labels_of_numbered(const std::vector<std::string>& line
   return labels;
 }
 
+// Returns whether the first of two lines of a table names its columns: "id,name".
+bool has_columns_named(const std::string& first, const std::string& second) {
+  const std::string name = lower(first.substr(0, first.find(',')));
+  return first.find(',') != std::string::npos && (name == "id" || name == "index") &&
+         numbered(second);
+}
+
 std::vector<std::string> labels_of_lines(const std::string& text, bool& numbered) {
   std::vector<std::string> labels;
   for (size_t at = 0; at < text.size();) {
@@ -171,6 +178,7 @@ std::vector<std::string> labels_of_lines(const std::string& text, bool& numbered
     labels.push_back(line == " " ? line : trimmed(line));
   }
   while (!labels.empty() && labels.back().empty()) labels.pop_back();
+  if (labels.size() > 2 && has_columns_named(labels[0], labels[1])) labels.erase(labels.begin());
   if (auto names = labels_of_numbered(labels); !names.empty()) {
     numbered = true;
     return names;

@@ -1,6 +1,7 @@
 // Reads points of one face, hand or body that fills the picture: vectors of coordinates.
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "engine/heads/base/conventions.h"
 #include "engine/heads/base/heads.h"
@@ -90,6 +91,29 @@ Match mesh(const ModelFacts& facts, size_t output, const MeshKind& kind) {
   return match;
 }
 
+// Points of a vector or table of coordinates.
+struct Coordinates {
+  size_t points = 0, stride = 2;  // x, y, and perhaps z
+  size_t elements() const { return points * stride; }
+};
+
+// Returns the points of a vector, or of a table [points,2] or [points,3] whose name says that it
+// holds points. A vector whose number of elements is that of a well-known number of points in
+// three dimensions, and of none in two, has three.
+Coordinates coordinates_in(const OutputFacts& output, bool named) {
+  static const std::set<size_t> kKnown = {4,  5,  17, 19, 21, 25, 29,  33,  35,
+                                          39, 49, 51, 66, 68, 98, 106, 194, 468};
+  if (const size_t elements = vector_size(output.shape); elements != 0) {
+    const bool solid = elements % 3 == 0 && elements >= 51 && kKnown.count(elements / 3) != 0 &&
+                       (elements % 2 != 0 || kKnown.count(elements / 2) == 0);
+    if (solid) return {elements / 3, 3};
+    return {elements % 2 == 0 ? elements / 2 : 0, 2};
+  }
+  const auto table = table_of(output);
+  if (!named || !table || (table->columns != 2 && table->columns != 3)) return {};
+  return {table->rows, table->columns};
+}
+
 // Returns whether a vector may be a mesh: it is none if another output has as many rows, or if
 // there are as many labels, as it has elements.
 bool may_be_mesh(const ModelFacts& facts, size_t output) {
@@ -105,7 +129,12 @@ bool may_be_mesh(const ModelFacts& facts, size_t output) {
 
 Match match_landmarks(const ModelFacts& facts) {
   for (size_t i = 0; i < facts.outputs.size(); ++i) {
-    const size_t elements = vector_size(facts.outputs[i].shape);
+    const OutputFacts& output = facts.outputs[i];
+    const size_t vector = vector_size(output.shape);
+    const size_t elements =
+        vector != 0 ? vector
+                    : coordinates_in(output, is_called(facts, output, {"landmark", "landmarks"}))
+                          .elements();
     if (has_word(facts.outputs[i], {"world"})) continue;  // metres, not pixels
     for (const MeshKind& kind : kMeshes)
       if (elements == kind.elements && is_float_output(facts.outputs[i]) && may_be_mesh(facts, i)) {
@@ -123,36 +152,38 @@ Match match_landmarks(const ModelFacts& facts) {
   // Reads x, y of points as shares of the picture.
   const std::string needs = "needs a vector of coordinates (x, y of each point)";
   std::optional<size_t> found;
-  for (size_t i = 0; i < facts.outputs.size(); ++i) {
-    const size_t elements = vector_size(facts.outputs[i].shape);
-    if (elements >= 8 && elements <= 2048 && elements % 2 == 0 && !found &&
-        is_float_output(facts.outputs[i]))
-      found = i;
+  Coordinates form;
+  for (size_t i = 0; i < facts.outputs.size() && !found; ++i) {
+    form = coordinates_in(facts.outputs[i],
+                          is_called(facts, facts.outputs[i], {"landmark", "landmarks"}));
+    if (form.points >= 4 && form.elements() <= 2048 && is_float_output(facts.outputs[i])) found = i;
   }
   if (!found || facts.outputs.size() > 2) return {Fit::no, needs, {}};
   const OutputFacts& output = facts.outputs[*found];
-  const size_t points = vector_size(output.shape) / 2;
   Match match;
   const bool named =
       is_called(facts, output, {"landmark", "landmarks", "keypoints", "alignment", "pfld"});
   match.fit = named ? Fit::certain : Fit::against;
-  match.reason = std::to_string(points) + " points as x, y";
+  match.reason =
+      std::to_string(form.points) + (form.stride == 2 ? " points as x, y" : " points as x, y, z");
   if (!named) match.doubt = "which nothing says (a name with \"landmark\")";
   if (is_called(facts, output, {"pfld"})) match.picture = picture_of(Family::pfld);
-  match.decode = [facts, index = *found, points, unit = Decided()](std::span<const Tensor> outputs,
-                                                                   const DecodeSettings& settings,
-                                                                   Results& results) {
-    const Floats values(output_of(outputs, index, 2 * points));
+  match.decode = [facts, index = *found, form, unit = Decided()](std::span<const Tensor> outputs,
+                                                                 const DecodeSettings& settings,
+                                                                 Results& results) {
+    const Floats values(output_of(outputs, index, form.elements()));
     float reach = 0;
-    for (size_t i = 0; i < 2 * points; ++i) reach = std::max(reach, std::fabs(values[i]));
+    for (size_t i = 0; i < form.elements(); ++i)
+      if (i % form.stride != 2) reach = std::max(reach, std::fabs(values[i]));
     const bool shares = unit.settle(unit_seen(reach), Decided::first) == Decided::first;
     const float width = shares ? static_cast<float>(facts.width) : 1,
                 height = shares ? static_cast<float>(facts.height) : 1;
     Detection whole;
     whole.confidence = 1;  // the network gives none
-    whole.skeleton = skeleton_for(points);
-    for (size_t k = 0; k < points; ++k)
-      whole.landmarks.push_back({values[2 * k] * width, values[2 * k + 1] * height});
+    whole.skeleton = skeleton_for(form.points);
+    for (size_t k = 0; k < form.points; ++k)
+      whole.landmarks.push_back(
+          {values[form.stride * k] * width, values[form.stride * k + 1] * height});
     add_whole(facts, std::move(whole), settings, results);
   };
   return match;

@@ -411,6 +411,27 @@ def a_dictionary_whose_space_was_lost(folder):
     return {"model": "rec.onnx", "label": "ab c", "said": "en_dict.txt is taken"}
 
 
+def lines_of_ten_classes(folder, outputs, dictionary):
+    """As many classes as PaddleDetection's turned boxes have columns."""
+    scores = np.full((1, 40, 10), .01, F)
+    for step, best in enumerate([1, 0, 2, 9, 3]):
+        scores[0, step, best] = .91
+    scores[0, 5:, 0] = .91
+    folder.write("model.onnx", constants_model({outputs: scores}, [1, 3, 48, 320]))
+    folder.write("dict.txt", dictionary)
+    return {"model": "model.onnx", "label": "ab c", "properties": f"labels-file={folder.path}/dict.txt"}
+
+
+@case
+def a_dictionary_of_eight_characters(folder):
+    return lines_of_ten_classes(folder, "softmax_2.tmp_0", "\r\n".join("abcdefgh") + "\r\n")
+
+
+@case
+def a_dictionary_of_eight_characters_by_paddlex(folder):
+    return lines_of_ten_classes(folder, "fetch_name_0", "\n".join("abcdefgh") + "\n")
+
+
 @case
 def names_that_are_called_characters(folder):
     folder.write("model.onnx", constants_model({"fetch_name_0": [[.1, .7, .1, .1]]}, [1, 3, 224, 224], {"character": "0\n90\n180\n270"}))
@@ -438,6 +459,42 @@ def names_in_obj_names(folder):
 @case
 def names_in_labels_json(folder):
     return named(folder, "labels.json", '{"0": "cat", "1": "red fox", "2": "dog"}', 3, (1, "red fox"))
+
+
+def names_inside(folder, text):
+    """Names in the ONNX file itself, of which the second class is a fox."""
+    folder.write("model.onnx", constants_model({"prob": [[.05, .9, .05]]}, [1, 3, 32, 32], {"names": text}))
+    return {"model": "model.onnx", "label": "fox"}
+
+
+@case
+def names_inside_as_json(folder):
+    return names_inside(folder, '{"0": "cat", "1": "fox", "2": "dog"}')
+
+
+@case
+def names_inside_in_another_order(folder):
+    return names_inside(folder, "{2: 'dog', 0: 'cat', 1: 'fox'}")
+
+
+@case
+def names_inside_with_their_numbers_after(folder):
+    return names_inside(folder, '{"dog": 2, "fox": 1, "cat": 0}')
+
+
+@case
+def names_inside_as_a_list_with_commas(folder):
+    return names_inside(folder, "cat, fox, dog")
+
+
+@case
+def names_by_label2id(folder):
+    return named(folder, "config.json", '{"model_type": "vit", "label2id": {"cat": 0, "dog": 2, "red fox": 1}}', 3, (1, "red fox"))
+
+
+@case
+def names_in_a_table(folder):
+    return named(folder, "labels.txt", "id,name\n0,cat\n1,red fox\n2,dog\n", 3, (1, "red fox"))
 
 
 @case

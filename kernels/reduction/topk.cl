@@ -6,21 +6,11 @@
 //   BY_INDEX    1: writes the selected values in the order of the row
 //   DIMS        number of loops over the rows
 //   GROUP       size of the work-group
+#include "kernels/reduction/topk_values.cl"
+
 typedef struct {
 #include "kernels/reduction/topk_args.cl"
 } FN(Args);
-
-#if INTEGER
-#define VALUE int
-#define LOAD_VALUE(p) (*(p))
-#define STORE_VALUE(v, p) (*(p) = (v))
-#define BEFORE(a, b) (LARGEST ? (a) > (b) : (a) < (b))
-#else
-#define VALUE float
-#define LOAD_VALUE(p) LOADV(T, 1, p)
-#define STORE_VALUE(v, p) STOREV(T, 1, v, p)
-#define BEFORE(a, b) ((LARGEST ? (a) > (b) : (a) < (b)) || (isnan(b) && !isnan(a)))
-#endif
 
 WORK_GROUP(GROUP, 1, 1)
 KERNEL(IN(T, in), OUT(T, out), OUT(INDEX, indices), const FN(Args) r) {

@@ -1,6 +1,6 @@
 // TopK selects the k largest or smallest values along an axis, and their positions. Equal values
 // keep their order; NaN comes last. Few values are selected on the device, by one work-item per
-// row; long lists are sorted on the host.
+// row. Of long lists a GPU compares each value with each; for a CPU they are sorted on the host.
 #include <algorithm>
 #include <cmath>
 #include <mutex>
@@ -135,7 +135,7 @@ std::vector<CopyDim> rows_of(const OpDesc& desc, size_t axis) {
   return merged(dims);
 }
 
-std::string reject(const OpDesc& desc, const DeviceTraits&) {
+std::string reject_form(const OpDesc& desc) {
   if (!desc.tail.empty()) return "takes no tail";
   if (desc.outputs.size() != 2) return "needs both outputs";
   const TensorDesc &in = desc.inputs[0], &out = desc.outputs[0];
@@ -143,12 +143,18 @@ std::string reject(const OpDesc& desc, const DeviceTraits&) {
       (in.type != ElementType::f32 && in.type != ElementType::f16 && in.type != ElementType::i32))
     return "takes f32, f16 and i32 only";
   if (out.elements() == 0) return "the output is empty";
+  if (rows_of(desc, read_settings(desc.attributes, in.shape).axis).size() > kMostCopyDims)
+    return "needs more than " + std::to_string(kMostCopyDims) + " loops";
+  return "";
+}
+
+std::string reject(const OpDesc& desc, const DeviceTraits&) {
+  if (std::string why = reject_form(desc); !why.empty()) return why;
+  const TensorDesc &in = desc.inputs[0], &out = desc.outputs[0];
   const size_t axis = read_settings(desc.attributes, in.shape).axis;
   if (out.shape[axis] > kMostSelected) return "selects more than " + std::to_string(kMostSelected);
   if (in.shape[axis] > kLongestAlone && in.elements() / in.shape[axis] < 64)
     return "few long rows are sorted faster on the host";
-  if (rows_of(desc, axis).size() > kMostCopyDims)
-    return "needs more than " + std::to_string(kMostCopyDims) + " loops";
   return "";
 }
 
@@ -164,14 +170,17 @@ struct Args {
 #include "kernels/reduction/topk_args.cl"
 };
 
-KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
+template <size_t DIMS>
+struct RankArgs {
+#include "kernels/reduction/topk_ranks_args.cl"
+};
+
+// A launch, but for its size and arguments.
+KernelSpec spec_of(const char* source, const OpDesc& desc, size_t loops, size_t group) {
   const TensorDesc &in = desc.inputs[0], &out = desc.outputs[0], &at = desc.outputs[1];
   const Settings s = read_settings(desc.attributes, in.shape);
-  std::vector<CopyDim> dims = rows_of(desc, s.axis);
-  const size_t loops = dims.size() <= 4 ? 4 : kMostCopyDims;
-  const auto group = static_cast<size_t>(point["GROUP"]);
   KernelSpec spec;
-  spec.source = "topk.cl";
+  spec.source = source;
   const bool is_int = in.type == ElementType::i32;
   spec.defines = {{"T", is_int                        ? "int"
                         : in.type == ElementType::f16 ? "half"
@@ -180,27 +189,93 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& poin
                   {"INDEX", size_of(at.type) == 8 ? "long" : "int"},
                   {"K", std::to_string(out.shape[s.axis])},
                   {"LARGEST", s.largest ? "1" : "0"},
-                  {"BY_INDEX", s.by_index ? "1" : "0"},
                   {"DIMS", std::to_string(loops)},
                   {"GROUP", std::to_string(group)}};
-  spec.global[0] = run_items(dims, 1, group);
   spec.local[0] = group;
+  spec.arguments = {Argument::input(0, size_of(in.type)), Argument::output(0, size_of(out.type)),
+                    Argument::output(1, size_of(at.type))};
+  return spec;
+}
+
+// Sets the members that both kernels' arguments have. The loops are innermost first.
+template <typename A>
+void set_rows(A& a, const OpDesc& desc, const std::vector<CopyDim>& dims) {
+  const TensorDesc &in = desc.inputs[0], &out = desc.outputs[0], &at = desc.outputs[1];
+  const size_t axis = read_settings(desc.attributes, in.shape).axis;
+  set_loops(a, dims);
+  set_each(a.at, dims, [](const CopyDim& d) { return d.along[0]; });
+  a.length = to_int(in.shape[axis]), a.from_step = to_int(in.strides[axis]);
+  a.to_step = to_int(out.strides[axis]), a.at_step = to_int(at.strides[axis]);
+}
+
+KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
+  const Settings s = read_settings(desc.attributes, desc.inputs[0].shape);
+  std::vector<CopyDim> dims = rows_of(desc, s.axis);
+  const size_t loops = dims.size() <= 4 ? 4 : kMostCopyDims;
+  const auto group = static_cast<size_t>(point["GROUP"]);
+  KernelSpec spec = spec_of("topk.cl", desc, loops, group);
+  spec.defines.emplace_back("BY_INDEX", s.by_index ? "1" : "0");
+  spec.global[0] = run_items(dims, 1, group);
   std::reverse(dims.begin(), dims.end());
   dims.resize(loops);
-  const Argument args = with_count<4, kMostCopyDims>(loops, [&](auto dim_count) {
+  spec.arguments.push_back(with_count<4, kMostCopyDims>(loops, [&](auto dim_count) {
     Args<dim_count> a{};
-    set_loops(a, dims);
-    set_each(a.at, dims, [](const CopyDim& d) { return d.along[0]; });
-    a.length = to_int(in.shape[s.axis]), a.from_step = to_int(in.strides[s.axis]);
-    a.to_step = to_int(out.strides[s.axis]), a.at_step = to_int(at.strides[s.axis]);
+    set_rows(a, desc, dims);
     return Argument::value(a);
-  });
-  spec.arguments = {Argument::input(0, size_of(in.type)), Argument::output(0, size_of(out.type)),
-                    Argument::output(1, size_of(at.type)), args};
+  }));
+  return {{spec}, {}, 0};
+}
+
+constexpr int64_t kLongestRanked = 1 << 15;  // a row is compared with itself
+
+std::string reject_ranks(const OpDesc& desc, const DeviceTraits& traits) {
+  if (traits.is_cpu) return "a CPU sorts long rows faster on the host";
+  if (std::string why = reject_form(desc); !why.empty()) return why;
+  const Settings s = read_settings(desc.attributes, desc.inputs[0].shape);
+  if (s.by_index) return "gives no order by index";
+  if (desc.inputs[0].shape[s.axis] > kLongestRanked)
+    return "rows of more than " + std::to_string(kLongestRanked) + " are sorted on the host";
+  return "";
+}
+
+std::vector<TuningPoint> rank_space(const OpDesc&, const DeviceTraits& traits) {
+  std::vector<TuningPoint> points;
+  for (const int group : {128, 64, 256})
+    if (static_cast<size_t>(group) <= traits.max_work_group) points.push_back({{{"GROUP", group}}});
+  if (points.empty()) points.push_back({{{"GROUP", 16}}});
+  return points;
+}
+
+KernelPlan plan_ranks(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
+  const size_t axis = read_settings(desc.attributes, desc.inputs[0].shape).axis;
+  std::vector<CopyDim> dims = rows_of(desc, axis);
+  const size_t loops = dims.size() <= 4 ? 4 : kMostCopyDims;
+  const auto group = static_cast<size_t>(point["GROUP"]);
+  const int64_t length = desc.inputs[0].shape[axis];
+  const int64_t parts = ceil_div(length, static_cast<int64_t>(group));
+  KernelSpec spec = spec_of("topk_ranks.cl", desc, loops, group);
+  const int64_t rows = desc.inputs[0].elements() / length;
+  spec.global[0] = static_cast<size_t>(rows * parts) * group;
+  spec.shared = group * sizeof(float);
+  std::reverse(dims.begin(), dims.end());
+  dims.resize(loops);
+  spec.arguments.push_back(with_count<4, kMostCopyDims>(loops, [&](auto dim_count) {
+    RankArgs<dim_count> a{};
+    set_rows(a, desc, dims);
+    a.parts = to_int(parts);
+    return Argument::value(a);
+  }));
   return {{spec}, {}, 0};
 }
 
 const KernelFamily kTopK{"topk", 1, reject, space, heuristic, plan};
+const KernelFamily kRanks{
+    "topk_ranks",
+    1,
+    reject_ranks,
+    rank_space,
+    [](const OpDesc& desc, const DeviceTraits& traits) { return rank_space(desc, traits)[0]; },
+    plan_ranks};
 
 }  // namespace
 
@@ -209,7 +284,7 @@ std::vector<OpDef> topk_ops() {
            .opsets = opset_range(1),
            .infer_shapes = infer,
            .evaluate = evaluate,
-           .families = {&kTopK},
+           .families = {&kTopK, &kRanks},
            .layout = LayoutRule::follow,
            .host_reason = "long lists are sorted on the host"}};
 }

@@ -49,6 +49,28 @@ TEST(TopK, Kernel) {
            integers);
 }
 
+TEST(TopK, LongRowsOnAGpu) {
+  const DeviceTraits gpu = gpu_traits();
+  for (const auto& [shape, axis, mode] : std::vector<std::tuple<Shape, const char*, const char*>>{
+           {{2, 700}, "1", "max"}, {{1, 513, 3}, "1", "min"}, {{1, 300}, "1", "max"}}) {
+    // Few different values give many ties.
+    const Tensor values = random_ints(ElementType::i32, shape, 0, 50);
+    for (const ElementType type : {ElementType::f32, ElementType::i32}) {
+      const std::vector<Tensor> inputs{values.convert(type), scalar(300)};
+      OpDesc desc = make_desc("TopK", 3, settings(axis, mode, "value"), inputs, {false, true}, 2);
+      check_op(desc, inputs, {}, &gpu, "topk_ranks");
+      desc.inputs[0] = with_gaps(desc.inputs[0]);
+      check_op(desc, inputs, {}, &gpu, "topk_ranks");
+    }
+  }
+  std::vector<float> list(400);
+  for (size_t i = 0; i < list.size(); ++i)
+    list[i] = i % 3 == 0 ? NAN : i % 5 == 0 ? -INFINITY : static_cast<float>(i % 7);
+  const std::vector<Tensor> odd{floats({400}, list), scalar(390)};
+  check_op(make_desc("TopK", 3, settings("0", "max", "value"), odd, {false, true}, 2), odd, {},
+           &gpu, "topk_ranks");
+}
+
 TEST(TopK, Refuses) {
   const Tensor in = counted({2, 3});
   EXPECT_TRUE(says(error_of("TopK", 3, settings("2", "max", "value"), {in, scalar(1)}, 2),

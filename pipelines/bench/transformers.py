@@ -7,7 +7,7 @@
     transformers.py --device CPU --openvino python3 --networks vit_tiny,vit_small,detr_encoder
     transformers.py --device GPU --batches 1,8,32 --peer PEER
 
-Writes the networks itself, with random weights and as exporters write them: softmax(q k^T / sqrt(size)) v of two products, LayerNorm
+Networks are the ones below and those of networks.py. Writes them itself, with random weights and as exporters write them: softmax(q k^T / sqrt(size)) v of two products, LayerNorm
 as MVN, a factor and a summand. Each round measures every side once, in turn, one request at a time, inputs uploaded and results read back; what counts are
 the medians of the rounds' ratios. --before is a program of another version. --openvino names a Python that has openvino and numpy; it
 runs f32 with the latency hint. --peer names a program that takes `NAMES --batch B...` and prints a line of JSON a batch with model,
@@ -22,7 +22,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from networks import Network
+import networks
+from architectures.layers import Network
 
 SIZES = {  # side of the grid of tokens, channels of one, layers, heads, channels in between
     "vit_tiny": (14, 192, 12, 3, 768),
@@ -47,13 +48,6 @@ class Transformer(Network):
         y = self.broadcast("Multiply", y, self.floats((x[2][-1],), 1.0))
         return self.add(y, self.floats((x[2][-1],), 0.0))
 
-    def transpose(self, x, order):
-        return self.op("Transpose", [x, self.ints(order)], tuple(x[2][d] for d in order))
-
-    def in_heads(self, x, heads):
-        n, tokens, width = x[2]
-        return self.transpose(self.reshape(x, (n, tokens, heads, width // heads)), [0, 2, 1, 3])
-
     def attention(self, x, heads):
         n, tokens, width = x[2]
         q, k, v = (self.in_heads(self.linear(x, width), heads) for _ in range(3))
@@ -69,6 +63,8 @@ class Transformer(Network):
 
 
 def write(name, folder):
+    if name in networks.NETWORKS:
+        return networks.write(folder, name)
     grid, width, depth, heads, hidden = SIZES[name]
     net = Transformer()
     x = net.parameter((1, 3, grid * PATCH, grid * PATCH))
@@ -107,8 +103,8 @@ def main():
     parser.add_argument("--write", type=Path, metavar="FOLDER")
     args = parser.parse_args()
     names = args.networks.split(",")
-    if unknown := [name for name in names if name not in SIZES]:
-        parser.error(f"no network {unknown[0]}; there are {', '.join(SIZES)}")
+    if unknown := [name for name in names if name not in {**SIZES, **networks.NETWORKS}]:
+        parser.error(f"no network {unknown[0]}; there are {', '.join({**SIZES, **networks.NETWORKS})}")
     if args.write:
         args.write.mkdir(parents=True, exist_ok=True)
         for name in names:

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <mutex>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "engine/compile/graph_launch.h"
@@ -555,13 +556,14 @@ bool ModelCompiler::cores_share_launches() const {
 
 namespace {
 
-// Tries the first part of a launch that is cut, and a part with an offset.
-void try_parts(ocl::Instantiation& instantiation, const KernelSpec& spec, const Cut& cut) {
-  instantiation.launches.clear();
+// Returns the first part of a launch that is cut, and a part with an offset.
+std::vector<ocl::TrialLaunch> parts_to_try(const KernelSpec& spec, const Cut& cut) {
+  std::vector<ocl::TrialLaunch> parts;
   for (const size_t first : {size_t{0}, size_t{1}}) {
     const Part part = part_of(spec, cut, first, 1);
-    instantiation.launches.push_back({part.global, spec.local, spec.arguments, part.offset});
+    parts.push_back({part.global, spec.local, spec.arguments, part.offset});
   }
+  return parts;
 }
 
 }  // namespace
@@ -598,7 +600,9 @@ void ModelCompiler::check_own_kernels(const SizedPlan& sized) const {
 }
 
 void ModelCompiler::build(SizedPlan& sized, const Progress& progress) {
+  ocl::Instantiations known;
   std::vector<ocl::Instantiation> wanted;
+  std::unordered_map<std::string, size_t> places;  // in `wanted`, by the kernel's name
   sized.kernel_names.clear();
   size_t own = 0;  // next step with launches of its own
   for (size_t s = 0; s < sized.plan.steps.size(); ++s) {
@@ -609,10 +613,17 @@ void ModelCompiler::build(SizedPlan& sized, const Progress& progress) {
     std::vector<std::string> names;
     const Step& step = sized.plan.steps[s];
     for (size_t l = 0; l < step.kernels.launches.size(); ++l) {
-      ocl::Instantiation instantiation = ocl::instantiate(step.kernels.launches[l]);
-      if (const Cut cut = step.cut(l)) try_parts(instantiation, step.kernels.launches[l], cut);
-      names.push_back(instantiation.kernel_name);
-      if (s >= own) wanted.push_back(std::move(instantiation));
+      const KernelSpec& launch = step.kernels.launches[l];
+      const ocl::Instantiation& kernel = known.of(launch);
+      names.push_back(kernel.kernel_name);
+      if (s < own) continue;
+      const auto [place, is_new] = places.try_emplace(kernel.kernel_name, wanted.size());
+      if (is_new) wanted.emplace_back(kernel).launches.clear();
+      const Cut cut = step.cut(l);
+      ocl::add_launches(
+          wanted[place->second].launches,
+          cut ? parts_to_try(launch, cut)
+              : std::vector{ocl::TrialLaunch{launch.global, launch.local, launch.arguments}});
     }
     sized.kernel_names.push_back(std::move(names));
   }

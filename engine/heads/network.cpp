@@ -242,7 +242,7 @@ Network describe_network(std::shared_ptr<const Model> model, const ModelOptions&
   Network network;
   network.model = std::move(model);
   const Model& m = *network.model;
-  network.name = std::filesystem::path(m.path()).stem().string();
+  network.name = safe_line(std::filesystem::path(m.path()).stem().string());
 
   std::vector<size_t> images;
   for (size_t i = 0; i < m.inputs().size(); ++i)

@@ -27,12 +27,10 @@ struct Pool {
   }
 };
 
-bool reads_indices(const Graph& graph, const Node* node) {
-  const std::vector<Node*> users = graph.users(node);
-  return std::any_of(users.begin(), users.end(), [&](const Node* user) {
-    return std::any_of(user->inputs.begin(), user->inputs.end(),
-                       [&](const Edge& edge) { return edge.node == node && edge.port > 0; });
-  });
+bool reads_indices(const Graph& graph, Node* node) {
+  for (size_t port = 1; port < node->outputs.size(); ++port)
+    if (graph.use_count({node, static_cast<int>(port)}) > 0) return true;
+  return false;
 }
 
 bool is_everywhere(const PoolShape& s) {
@@ -42,17 +40,36 @@ bool is_everywhere(const PoolShape& s) {
   return s.taps() > 1;
 }
 
-// Replaces all `pools` of one tensor, at the position of the first one.
+// The number of next smaller pools among which one that a pool may read is searched. Networks have
+// three pools of one tensor.
+constexpr size_t kMostCompared = 64;
+
+// Returns for each pool, from the smallest on, the index of the largest one that its window
+// contains; its own index if there is none.
+std::vector<size_t> contained_pools(const std::vector<Pool>& pools) {
+  std::vector<size_t> contained(pools.size());
+  for (size_t i = 0; i < pools.size(); ++i) {
+    contained[i] = i;
+    for (size_t j = i; j-- > 0 && i - j <= kMostCompared && contained[i] == i;)
+      if (pools[i].contains(pools[j])) contained[i] = j;
+  }
+  return contained;
+}
+
+// Replaces all `pools` of one tensor, at the position of the first one, if any contains another.
 void cascade(Graph& graph, std::vector<Pool> pools) {
   const Node* first = pools.front().node;  // the pools are in the graph's order
   std::stable_sort(pools.begin(), pools.end(),
                    [](const Pool& a, const Pool& b) { return a.shape.taps() < b.shape.taps(); });
+  const std::vector<size_t> contained = contained_pools(pools);
+  bool any = false;
+  for (size_t i = 0; i < pools.size(); ++i) any |= contained[i] != i;
+  if (!any) return;
   for (size_t i = 0; i < pools.size(); ++i) {
     const Pool& pool = pools[i];
     Node* const node = Insertion(graph, first, pool.node->name).copy(*pool.node);
-    for (size_t j = i; j-- > 0;) {
-      if (!pool.contains(pools[j])) continue;
-      const Pool& inner = pools[j];
+    if (contained[i] != i) {
+      const Pool& inner = pools[contained[i]];
       std::vector<int64_t> kernel, begin, end;
       for (size_t d = 5 - node->shape().size(); d < 3; ++d) {
         begin.push_back(pool.shape.pad[d] - inner.shape.pad[d]);
@@ -64,7 +81,6 @@ void cascade(Graph& graph, std::vector<Pool> pools) {
       node->attributes.set("pads_begin", list_text(begin));
       node->attributes.set("pads_end", list_text(end));
       node->attributes.set("auto_pad", "explicit");
-      break;
     }
     graph.replace_uses({pool.node, 0}, {node, 0});
     pools[i].node = node;
@@ -86,14 +102,7 @@ void cascade_pools(Graph& graph, const PassContext&) {
     if (beside.empty()) tensors.push_back(input);
     beside.push_back({node, shape});
   }
-  for (const Edge& tensor : tensors) {
-    std::vector<Pool>& beside = pools[{tensor.node, tensor.port}];
-    const bool any = std::any_of(beside.begin(), beside.end(), [&](const Pool& pool) {
-      return std::any_of(beside.begin(), beside.end(),
-                         [&](const Pool& other) { return pool.contains(other); });
-    });
-    if (any) cascade(graph, std::move(beside));
-  }
+  for (const Edge& tensor : tensors) cascade(graph, std::move(pools[{tensor.node, tensor.port}]));
   graph.remove_dead();
 }
 

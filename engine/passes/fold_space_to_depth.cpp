@@ -155,7 +155,9 @@ void fold_space_to_depth(Graph& graph, const PassContext&) {
     if (!node->is("Convolution") || node->shape().size() != 4 || !node->tail.empty()) continue;
     const Node& before = *node->inputs[0].node;
     const Tensor* weights = constant_value(node->inputs[1]);
-    if (!weights || !before.tail.empty() || graph.users(&before).size() != 1) continue;
+    if (!weights || !before.tail.empty() || before.outputs.size() != 1 ||
+        graph.use_count(node->inputs[0]) != 1)
+      continue;
     const auto blocks = before.is("Concat")         ? of_slices(before)
                         : before.is("SpaceToDepth") ? of_space_to_depth(before)
                                                     : std::nullopt;

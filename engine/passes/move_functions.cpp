@@ -12,8 +12,9 @@ namespace clinfer {
 
 namespace {
 
-constexpr int kDeepest = 16;        // views and concats in a row
-constexpr size_t kMostPlaces = 64;  // operations that may have to compute one function
+constexpr int kDeepest = 16;         // views and concats in a row
+constexpr size_t kMostPlaces = 64;   // operations that may have to compute one function
+constexpr size_t kMostParts = 1024;  // of a split, which each function behind it counts
 
 // Returns the input to which the function is applied; nullopt if another operand is no single
 // constant, or if the type changes.
@@ -121,6 +122,7 @@ class Move {
   };
 
   bool run_past_split(Node& split) {
+    if (split.outputs.size() > kMostParts) return false;
     // Lets the function of the first part that is read stand for all, since comparing each with all
     // others would take quadratic time.
     for (int part = 0; part < function_->inputs[main_].port; ++part)
@@ -160,6 +162,7 @@ class Move {
     if (depth > kDeepest || places_.size() > kMostPlaces) return false;
     if (graph_.use_count(edge) != 1 || !node.tail.empty()) return false;
     if (splits(node)) {
+      if (node.outputs.size() > kMostParts) return false;
       const auto whole = part_of_split(edge, part);
       return whole && graph_.use_count(node.inputs[0]) == 1 && find_input(node, 0, depth, whole);
     }

@@ -53,9 +53,8 @@ ocl::ArgumentPlace SizedPlan::place_of(size_t step, const Argument& argument) co
 }
 
 const PersistentSteps* SizedPlan::persistent_at(size_t step) const {
-  for (const PersistentSteps& steps : persistent)
-    if (steps.first == step) return &steps;
-  return nullptr;
+  const auto found = std::ranges::lower_bound(persistent, step, {}, &PersistentSteps::first);
+  return found != persistent.end() && found->first == step ? &*found : nullptr;
 }
 
 size_t SizedPlan::kernel_count() const {

@@ -21,13 +21,13 @@ SubBuffers::~SubBuffers() {
 
 cl::Buffer SubBuffers::part_of(const cl::Buffer& whole, size_t origin, size_t bytes) {
   const std::lock_guard lock(mutex_);
-  for (const Part& part : parts_)
-    if (part.whole == whole() && part.origin == origin && part.bytes == bytes) return part.buffer;
+  const std::tuple key(whole(), origin, bytes);
+  if (const auto known = places_.find(key); known != places_.end()) return parts_[known->second];
   const cl_buffer_region region{origin, bytes};
   cl::Buffer from = whole;
-  parts_.push_back(
-      {whole(), origin, bytes, from.createSubBuffer(0, CL_BUFFER_CREATE_TYPE_REGION, &region)});
-  return parts_.back().buffer;
+  parts_.push_back(from.createSubBuffer(0, CL_BUFFER_CREATE_TYPE_REGION, &region));
+  places_.emplace(key, parts_.size() - 1);
+  return parts_.back();
 }
 
 void bind_argument(cl::Kernel& kernel, const std::vector<Argument>& arguments, size_t index,

@@ -4,7 +4,9 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <mutex>
+#include <tuple>
 #include <vector>
 
 #include "engine/ocl/device.h"
@@ -27,14 +29,10 @@ class SubBuffers {
   cl::Buffer part_of(const cl::Buffer& whole, size_t origin, size_t bytes);
 
  private:
-  struct Part {
-    cl_mem whole;
-    size_t origin, bytes;
-    cl::Buffer buffer;
-  };
-
   std::mutex mutex_;
-  std::vector<Part> parts_;
+  std::vector<cl::Buffer> parts_;
+  // Indices of the parts, by the whole, the first byte and the number of bytes.
+  std::map<std::tuple<cl_mem, size_t, size_t>, size_t> places_;
 };
 
 struct BoundBuffer {

@@ -9,6 +9,9 @@
 #include <mutex>
 #include <optional>
 #include <sstream>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
 
 #include "engine/graph/insertion.h"
 #include "engine/ir/input_shapes.h"
@@ -331,42 +334,55 @@ std::string drawing_name(const Model& model, const std::string& folder) {
 
 static Port port_of(const Node& node, int index) {
   const NodeOutput& output = node.outputs[index];
-  Port port{node.name, output.type, output.shape, output.names};
+  Port port{node.name, output.type, output.shape, {}};
   port.open_width = node.attributes.has(kOpenWidth);
   return port;
 }
 
 std::vector<Port> input_ports(const Graph& graph) {
   std::vector<Port> ports;
-  for (const Node* node : graph.parameters) ports.push_back(port_of(*node, 0));
+  for (const Node* node : graph.parameters) {
+    ports.push_back(port_of(*node, 0));
+    ports.back().tensor_names = node->outputs[0].names;
+  }
   return ports;
 }
 
 // Names an output after its layer, unless that name also belongs to another output or an input.
 // Otherwise takes the tensor's name (in ONNX files, and in what OpenVINO makes of them, the name of
 // the Result). Without tensor names it is, as in OpenVINO's GPU plug-in, the layer's name with the
-// number of the output.
-static void tell_apart(Port& port, const Node& result) {
-  const Edge& from = result.inputs[0];
-  const bool has_one = from.node->outputs.size() == 1;
-  std::vector<std::string>& names = port.tensor_names;
-  const std::string stated = result.name.substr(0, result.name.find("/sink_port_"));
-  if (std::find(names.begin(), names.end(), stated) != names.end())
-    names = {stated};
-  else if (has_one)
-    return;
-  port.name = names.empty() ? port.name + "." + std::to_string(from.port) : names.front();
-}
-
+// number of the output. Of several results of one tensor whose names do not tell them apart, only
+// the first has all names: a list for each would take quadratic memory.
 std::vector<Port> output_ports(const Graph& graph) {
+  struct Shared {
+    std::unordered_set<std::string_view> names;
+    bool is_told = false;  // a result has the names
+  };
   std::map<const Node*, size_t> readers;
   for (const Node* result : graph.results) ++readers[result->inputs[0].node];
+  std::map<std::pair<const Node*, int>, Shared> tensors;
   std::vector<Port> ports;
   for (const Node* result : graph.results) {
-    const Edge& from = result->inputs[0];
-    ports.push_back(port_of(*from.node, from.port));
-    if (readers[from.node] > 1 || from.node->outputs.size() > 1 || from.node->is("Parameter"))
-      tell_apart(ports.back(), *result);
+    const auto& [node, index] = result->inputs[0];
+    const std::vector<std::string>& names = node->outputs[index].names;
+    Port& port = ports.emplace_back(port_of(*node, index));
+    if (readers[node] == 1 && node->outputs.size() == 1 && !node->is("Parameter")) {
+      port.tensor_names = names;
+      continue;
+    }
+    const auto [found, is_new] = tensors.try_emplace({node, index});
+    Shared& tensor = found->second;
+    if (is_new) tensor.names.insert(names.begin(), names.end());
+    const std::string stated = result->name.substr(0, result->name.find("/sink_port_"));
+    const bool has_own = tensor.names.contains(stated);
+    if (has_own)
+      port.tensor_names = {stated};
+    else if (!std::exchange(tensor.is_told, true))
+      port.tensor_names = names;
+    else if (!names.empty())
+      port.tensor_names = {names.front()};
+    if (!has_own && node->outputs.size() == 1) continue;
+    port.name = names.empty() ? port.name + "." + std::to_string(index) : port.tensor_names.front();
   }
   return ports;
 }

@@ -23,7 +23,7 @@ bool QueueRun::prepare(const SizedPlan& sized, RequestMemory& memory) {
   std::vector<std::vector<cl::Kernel>> all(sized.plan.steps.size());
   for (size_t s = 0; s < all.size(); ++s) {
     if (const PersistentSteps* steps = sized.persistent_at(s)) {
-      cl::Kernel kernel = sized.programs->kernel(steps->kernel.program.kernel_name);
+      cl::Kernel kernel = sized.programs->take_kernel(steps->kernel.program.kernel_name);
       bind_persistent(kernel, {stream_.memory.buffer, memory.all.buffer, network_.weights.buffer},
                       steps->list, stream_.counters);
       all[s] = {std::move(kernel)};
@@ -32,13 +32,13 @@ bool QueueRun::prepare(const SizedPlan& sized, RequestMemory& memory) {
     }
     const std::vector<KernelSpec>& launches = sized.plan.steps[s].kernels.launches;
     for (size_t l = 0; l < launches.size(); ++l) {
-      all[s].push_back(sized.programs->kernel(sized.kernel_names[s][l]));
+      all[s].push_back(sized.programs->take_kernel(sized.kernel_names[s][l]));
       bind_arguments(all[s].back(), launches[l], [&](const Argument& argument) {
         return bound(sized.place_of(s, argument), memory);
       });
     }
   }
-  memory.kernels[&sized] = std::move(all);
+  memory.kernels[&sized] = {sized.programs, std::move(all)};
   return true;
 }
 
@@ -66,7 +66,7 @@ void QueueRun::write(const ocl::ArgumentPlace& to, const void* from, size_t byte
 
 size_t QueueRun::run(size_t first) {
   const Plan& plan = sized_->plan;
-  auto& kernels = memory_->kernels.at(sized_);
+  auto& kernels = memory_->kernels.at(sized_).steps;
   step_ = first;
   if (is_partway()) choose_next_part();
   for (; step_ < plan.steps.size() && !plan.steps[step_].on_host; ++step_) {

@@ -11,9 +11,13 @@ RequestMemory::RequestMemory(const DeviceNetwork& network, size_t bytes)
               : make_memory(network, bytes)) {}
 
 RequestMemory::~RequestMemory() {
-  for (auto& [plan, steps] : kernels)
-    for (; !steps.empty(); steps.pop_back())
-      while (!steps.back().empty()) steps.back().pop_back();
+  for (auto& [plan, taken] : kernels)
+    for (std::vector<cl::Kernel>& launches : taken.steps)
+      for (cl::Kernel& kernel : launches) try {
+          taken.programs->give_back(std::move(kernel));
+        } catch (const std::exception&) {
+          // Without memory for the list of idle kernels, this one is released here.
+        }
 }
 
 }  // namespace clinfer

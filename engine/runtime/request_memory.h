@@ -12,15 +12,18 @@ namespace clinfer {
 // lie in one.
 struct RequestMemory {
   RequestMemory(const DeviceNetwork& network, size_t bytes);
-  // Releases the kernels from the last to the first. PoCL looks for each one among the kernels of
-  // its program, from the newest on; with 50,000 kernels the other order took minutes.
+  // Gives the kernels back to their programs.
   ~RequestMemory();
 
   DeviceMemory all;
   SubBuffers parts;
-  // Kernels by plan, step and launch; a persistent kernel is stored at the first of its steps. The
-  // kernels of a plan for part of a batch are bound when first needed.
-  std::map<const SizedPlan*, std::vector<std::vector<cl::Kernel>>> kernels;
+  // Kernels by step and launch; a persistent kernel is stored at the first of its steps.
+  struct Kernels {
+    std::shared_ptr<const ocl::Programs> programs;
+    std::vector<std::vector<cl::Kernel>> steps;
+  };
+  // The kernels of a plan for part of a batch are bound when first needed.
+  std::map<const SizedPlan*, Kernels> kernels;
   // The launches of the steps up to `end`. `graph` is null if these steps have no launches.
   struct Segment {
     size_t end = 0;

@@ -122,7 +122,8 @@ void RequestOutputs::clear() {
 }
 
 void RequestOutputs::begin_segment() {
-  for (auto& [edge, readback] : readbacks_) readback.owner.reset();
+  for (Readback* const readback : read_) readback->owner.reset();
+  read_.clear();
 }
 
 void RequestOutputs::read_operands(const Node& host_step) {
@@ -149,6 +150,7 @@ void RequestOutputs::read_back(const Edge& edge, bool is_result) {
   if (desc.elements() == 0) return;
   Readback& readback = readbacks_[key(edge)];
   if (readback.owner) return;
+  read_.push_back(&readback);
   const auto [low, high] = desc.byte_range();
   const auto begin = static_cast<size_t>(low), size = static_cast<size_t>(high - low);
   const Region& region = work_.sized->plan.region_of(edge);
@@ -234,6 +236,7 @@ const Tensor& RequestOutputs::at(size_t index) const {
 }
 
 std::shared_ptr<void> RequestOutputs::leave() {
+  read_.clear();
   auto used = std::pair(std::exchange(readbacks_, {}), std::exchange(outputs_, {}));
   return std::make_shared<decltype(used)>(std::move(used));
 }

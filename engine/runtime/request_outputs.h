@@ -71,6 +71,7 @@ class RequestOutputs {
   std::map<size_t, DeviceOutput> device_;                      // by index of the output
   std::map<size_t, cl::Buffer> own_;                           // that own_buffer() returned
   std::map<std::pair<const Node*, int>, Readback> readbacks_;  // kept between inferences
+  std::vector<Readback*> read_;                                // in this segment
   std::map<std::pair<const Node*, int>, Tensor> host_values_;  // outputs of host steps
   std::vector<Tensor> outputs_;
 };

@@ -12,6 +12,7 @@
 
 #include "gst/base/handle.h"
 #include "gst/metrics/elements.h"
+#include "kernels/base/text.h"
 
 namespace clinfer {
 namespace {
@@ -74,11 +75,12 @@ constexpr Field kFields[] = {
     {"cltrack-stats", "ids", "clinfer_track_ids_total", "counter", "Ids that cltrack has given."},
 };
 
+// Returns a label's value as the format takes it. Names of models come from files.
 std::string escaped(const std::string& value) {
   std::string text;
-  for (const char c : value) {
+  for (const char c : safe_line(value)) {
     if (c == '\\' || c == '"') text += '\\';
-    text += c == '\n' ? std::string("\\n") : std::string(1, c);
+    text += c;
   }
   return text;
 }

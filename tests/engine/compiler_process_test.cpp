@@ -316,6 +316,20 @@ TEST(CompilerProcess, ProgramsAreBuiltWhetherProcessesWorkOrNot) {
   }
 }
 
+// PoCL looks for each kernel that is released among all of its program's, from the newest on.
+TEST(CompilerProcess, KernelsOfRequestsAreUsedAgain) {
+  const auto on = context();
+  const auto programs = Programs::build(*on, writes_all(1), {});
+  const std::string name = writes_all(1)[0].kernel_name;
+  cl::Kernel first = programs->take_kernel(name), second = programs->take_kernel(name);
+  EXPECT_NE(first(), second());
+  const cl_kernel known = first();
+  programs->give_back(std::move(first));
+  EXPECT_EQ(programs->take_kernel(name)(), known);
+  EXPECT_NE(programs->take_kernel(name)(), second());
+  EXPECT_THROW(programs->take_kernel("nothing"), Error);
+}
+
 // So that it does not begin when all others are done.
 TEST(CompilerProcess, TheLongestProgramComesFirst) {
   const auto on = context();

@@ -54,6 +54,19 @@ TEST(Model, OutputsOfOneLayerAreToldApart) {
   EXPECT_EQ(names, (std::vector<std::string>{"old.0", "old.1", "boxes", "scores"}));
 }
 
+// A list of all names for each of them would take quadratic memory.
+TEST(Model, ResultsOfOneTensorDoNotRepeatItsNames) {
+  test::GraphBuilder b;
+  const Edge x = b.op("ReLU", 1, {b.parameter({1, 4})});
+  x.node->outputs[0].names = {"first", "second", "third"};
+  for (int i = 0; i < 3; ++i) b.result(x);
+  b.graph().results[1]->name = "second";
+  std::vector<std::vector<std::string>> names;
+  for (const Port& port : output_ports(b.graph())) names.push_back(port.tensor_names);
+  EXPECT_EQ(names, (std::vector<std::vector<std::string>>{
+                       {"first", "second", "third"}, {"second"}, {"first"}}));
+}
+
 TEST(Model, BatchOfPicturesAndSequences) {
   auto graph = two_inputs();
   set_batch(*graph, 3);

@@ -407,6 +407,24 @@ TEST(Persistent, NoKernelDefinesWhatAllOfThemUse) {
   EXPECT_THROW(ocl::instantiate(spec), std::logic_error);
 }
 
+// A network may have as many launches of one kernel as it has layers.
+TEST(Persistent, EqualKernelsAreInstantiatedOnce) {
+  KernelSpec spec;
+  spec.source = "softmax.cl";
+  ocl::Instantiations all;
+  const ocl::Instantiation* const first = &all.of(spec);
+  EXPECT_EQ(first->text, ocl::instantiate(spec).text);
+  spec.arguments = {Argument::input(0, 4)};  // decides whether the kernel calls a function
+  const ocl::Instantiation* const other = &all.of(spec);
+  EXPECT_EQ(other->text, ocl::instantiate(spec).text);
+  spec.global = {64, 1, 1};
+  EXPECT_EQ(&all.of(spec), other);
+  spec.defines = {{"SOMETHING", "1"}};
+  EXPECT_NE(&all.of(spec), other);
+  EXPECT_NE(&all.of_function(spec, "a"), &all.of_function(spec, "b"));
+  EXPECT_EQ(&all.of_function(spec, "a"), &all.of_function(spec, "a"));
+}
+
 TEST(Persistent, SharesOfADeviceAddUpToItsComputeUnits) {
   ocl::Device device;
   device.info.id = "GPU.of.this.test";

@@ -1,9 +1,9 @@
 /* An application in C that plays what its arguments say for a while, and ends without setting it to NULL (but for deinit):
  * leave_early HOW MILLISECONDS PIPELINE..., where the time begins with LIBRARY=NAME loaded if that is set, and HOW is one of
- * return, exit, quick_exit, deinit, dlclose, thread, opencl. `thread` calls exit() on a thread of its own. `opencl` plays
- * nothing: a thread asks for a device and builds a kernel, and main returns, to see what drivers themselves survive. `dlclose`
- * plays nothing either: a thread compiles the model that CLINFER_MODEL names by the library CLINFER_LIBRARY, which is closed
- * meanwhile. */
+ * return, exit, quick_exit, deinit, dlclose, library, thread, opencl. `thread` calls exit() on a thread of its own. `opencl`
+ * plays nothing: a thread asks for a device and builds a kernel, and main returns, to see what drivers themselves survive.
+ * `dlclose` and `library` play nothing either: a thread compiles the model that CLINFER_MODEL names by the library
+ * CLINFER_LIBRARY, which is closed meanwhile, or stays open while main returns. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <dlfcn.h>
@@ -71,7 +71,7 @@ int main(int argc, char** argv) {
     g_usleep(delay);
     return 0;
   }
-  if (strcmp(how, "dlclose") == 0) {
+  if (strcmp(how, "dlclose") == 0 || strcmp(how, "library") == 0) {
     void* library = dlopen(g_getenv("CLINFER_LIBRARY"), RTLD_NOW);
     if (library == NULL) {
       g_printerr("%s\n", dlerror());
@@ -82,6 +82,7 @@ int main(int argc, char** argv) {
     pthread_create(&thread, NULL, compile, NULL);
     wait_for(g_getenv("LIBRARY"));
     g_usleep(delay);
+    if (strcmp(how, "library") == 0) return 0;
     dlclose(library);
     g_usleep(delay);
     return 0;

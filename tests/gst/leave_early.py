@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Ends applications that play, without setting the pipeline to NULL: `leave_early.py MODEL.xml --c-program P [--times N]`.
 
-main() returns, exit() or quick_exit() is called, GStreamer is deinitialised, the library is closed, or Python's sys.exit() is called, a random 0 to 400 ms
-after PLAYING or (--library) after the driver's library was loaded, with nothing cached and with all cached. Each has to end in a few seconds with status 0. What an application of plain
-OpenCL comes to, whose thread builds a kernel meanwhile, is counted as well: drivers may not survive that by themselves.
+main() returns, exit() or quick_exit() is called, exit() by another thread as well, GStreamer is deinitialised, the library is
+closed or main() returns while it compiles, or Python's sys.exit() is called, a random 0 to 400 ms after PLAYING or (--library)
+after the driver's library was loaded, with nothing cached and with all cached. Each has to end in a few seconds with status 0.
+What an application of plain OpenCL comes to, whose thread builds a kernel meanwhile, is counted as well: drivers may not survive
+that by themselves.
 """
 import argparse
 import os
@@ -59,7 +61,7 @@ def main():
     parser.add_argument("--c-program", required=True)
     parser.add_argument("--times", type=int, default=4, help="of each way")
     parser.add_argument("--library", default="", help="part of its file's name")
-    parser.add_argument("--ways", default="return,exit,quick_exit,deinit,dlclose,python,opencl")
+    parser.add_argument("--ways", default="return,exit,quick_exit,thread,deinit,dlclose,library,python,opencl")
     parser.add_argument("--longest", type=float, default=0.4, help="seconds")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     arguments = parser.parse_args()

@@ -139,6 +139,7 @@ PersistentKernel make_persistent(
   const bool single = traits.grid_barrier == GridBarrier::single;
   result.items = single ? 1 : kItems;
 
+  Instantiations functions;
   std::map<std::string, size_t> known;  // indices of kernels by name
   std::string kernels, cases;
   size_t shared = kAlignment;
@@ -161,8 +162,8 @@ PersistentKernel make_persistent(
          {std::pair{"PK_X", spec->local[0]}, std::pair{"PK_Y", spec->local[1]},
           std::pair{"PK_Z", spec->local[2]}, std::pair{"PK_SHARED", spec->shared}})
       called.defines.emplace_back(name, std::to_string(value));
-    const Instantiation function =
-        instantiate_function(called, single ? loop_text(*spec) : entry_text(*spec));
+    const Instantiation& function =
+        functions.of_function(called, single ? loop_text(*spec) : entry_text(*spec));
     const bool fresh = !known.contains(function.kernel_name);
     if (fresh && !single && count > 0 && kernels.size() + function.text.size() > kMostText) break;
     shared = std::max(shared, own * teams);

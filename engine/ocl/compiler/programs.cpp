@@ -383,8 +383,37 @@ Instantiation instantiate(const KernelSpec& spec) {
   return result;
 }
 
-Instantiation instantiate_function(const KernelSpec& spec, const std::string& caller) {
-  return instance(spec, with_function(spec, "PK_FUNCTION") + caller);
+namespace {
+
+// Returns all that the text of an instantiation is made of, besides the sources.
+std::string ingredients(const KernelSpec& spec) {
+  std::string all = spec.source + '\0';
+  for (const auto& [name, value] : spec.defines) all += name + '\0' + value + '\0';
+  return all + '\1' + spec.prologue + '\0';
+}
+
+}  // namespace
+
+const Instantiation& Instantiations::of(const KernelSpec& spec) {
+  std::string key = ingredients(spec);
+  if (spec.own)
+    key += own_program(spec).kernel_name;
+  else if (can_be_outlined(spec))
+    key += outlined_kernel(spec);
+  auto found = known_.find(key);
+  if (found == known_.end()) found = known_.emplace(std::move(key), instantiate(spec)).first;
+  return found->second;
+}
+
+const Instantiation& Instantiations::of_function(const KernelSpec& spec,
+                                                 const std::string& caller) {
+  std::string key = ingredients(spec) + caller;
+  auto found = known_.find(key);
+  if (found == known_.end())
+    found =
+        known_.emplace(std::move(key), instance(spec, with_function(spec, "PK_FUNCTION") + caller))
+            .first;
+  return found->second;
 }
 
 struct ProgramBuilder::State {
@@ -542,10 +571,6 @@ bool ProgramBuilder::has_to_compile(const std::function<bool()>& go_on) {
   return state_->missing;
 }
 
-namespace {
-
-// Adds those of `others` that differ in kind, since drivers may compile another variant for wide
-// ones.
 void add_launches(std::vector<TrialLaunch>& launches, const std::vector<TrialLaunch>& others) {
   const auto kind = [](const TrialLaunch& launch) {
     return *std::max_element(launch.global.begin(), launch.global.end()) >= kWideLaunch;
@@ -558,11 +583,11 @@ void add_launches(std::vector<TrialLaunch>& launches, const std::vector<TrialLau
       launches.push_back(other);
 }
 
-}  // namespace
-
 Programs::Building::Building(const Context& context, std::span<const Instantiation> instantiations,
                              const BuildOptions& options)
-    : progress_(options.progress), builder_(context, options) {
+    : progress_(options.progress),
+      keeps_kernels_(context.traits.vendor == Vendor::pocl),
+      builder_(context, options) {
   for (const Instantiation& instantiation : instantiations) {
     if (options.known != nullptr) {
       const auto known = options.known->by_kernel_.find(instantiation.kernel_name);
@@ -595,7 +620,7 @@ std::shared_ptr<const Programs> Programs::Building::finish() {
   for (const Instantiation* instantiation : order_) {
     const std::string& name = instantiation->kernel_name;
     const ProgramBuilder::Built built = builder_.get(*instantiation, [this] { return go_on(); });
-    result_->by_kernel_[name] = built.program;
+    result_->by_kernel_[name] = std::make_shared<Made>(built.program, keeps_kernels_);
     (built.cached ? counts.cached : counts.built)++;
     log(LogArea::programs, LogLevel::debug,
         [&] { return name + (built.cached ? ": from the cache" : ": compiled"); });
@@ -608,20 +633,65 @@ std::shared_ptr<const Programs> Programs::Building::finish() {
   return std::move(result_);
 }
 
+struct Programs::Made {
+  Made(cl::Program program_, bool keeps_) : program(std::move(program_)), keeps(keeps_) {}
+  ~Made() {
+    idle.clear();
+    while (!kept.empty()) kept.pop_back();
+  }
+  Made(const Made&) = delete;
+  Made& operator=(const Made&) = delete;
+
+  const cl::Program program;
+  const bool keeps;                      // false: each kernel object is released by its holder
+  mutable std::mutex mutex;              // guards the members below
+  mutable std::vector<cl::Kernel> kept;  // all that were taken, from the oldest to the newest
+  mutable std::vector<cl::Kernel> idle;  // those among them that were given back
+};
+
+const Programs::Made& Programs::made(const std::string& kernel_name) const {
+  const auto found = by_kernel_.find(kernel_name);
+  if (found == by_kernel_.end())
+    throw Error(ErrorCode::device_failed, "kernel " + kernel_name + " was not built");
+  return *found->second;
+}
+
 std::string Programs::binary(const cl::Program& program) {
   const auto binaries = program.getInfo<CL_PROGRAM_BINARIES>();
   return binaries.empty() ? "" : std::string(binaries[0].begin(), binaries[0].end());
 }
 
+std::string Programs::binary(const std::string& kernel_name) const {
+  return binary(made(kernel_name).program);
+}
+
 cl::Kernel Programs::kernel(const std::string& kernel_name) const {
-  const auto found = by_kernel_.find(kernel_name);
-  if (found == by_kernel_.end())
-    throw Error(ErrorCode::device_failed, "kernel " + kernel_name + " was not built");
+  const cl::Program& program = made(kernel_name).program;
   try {
-    return cl::Kernel(found->second, kernel_name.c_str());
+    return cl::Kernel(program, kernel_name.c_str());
   } catch (const cl::Error& error) {
     rethrow(error, "creating kernel " + kernel_name);
   }
+}
+
+cl::Kernel Programs::take_kernel(const std::string& kernel_name) const {
+  const Made& from = made(kernel_name);
+  if (!from.keeps) return kernel(kernel_name);
+  const std::lock_guard lock(from.mutex);
+  if (from.idle.empty()) {
+    from.kept.push_back(kernel(kernel_name));
+    return from.kept.back();
+  }
+  cl::Kernel taken = std::move(from.idle.back());
+  from.idle.pop_back();
+  return taken;
+}
+
+void Programs::give_back(cl::Kernel kernel) const {
+  const Made& to = made(kernel.getInfo<CL_KERNEL_FUNCTION_NAME>());
+  if (!to.keeps) return;
+  const std::lock_guard lock(to.mutex);
+  to.idle.push_back(std::move(kernel));
 }
 
 }  // namespace clinfer::ocl

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/ocl/compiler/compiler_pool.h"
@@ -27,9 +28,26 @@ struct Instantiation {
   std::shared_ptr<const OwnProgram> own{};
 };
 Instantiation instantiate(const KernelSpec& spec);
-// Makes a kernel a function of a persistent kernel (kernels/persistent.cl). `caller` follows it,
-// calls it and may use the source's macros.
-Instantiation instantiate_function(const KernelSpec& spec, const std::string& caller);
+
+// Instantiates the launches of a network. Makes the text of each kernel once, since a text is tens
+// of kilobytes and a network may have as many launches of one kernel as it has layers.
+class Instantiations {
+ public:
+  // Returns what instantiate() does. The reference stays valid; its launches are those of the first
+  // call with an equal kernel.
+  const Instantiation& of(const KernelSpec& spec);
+  // Makes a kernel a function of a persistent kernel (kernels/persistent.cl). `caller` follows it,
+  // calls it and may use the source's macros.
+  const Instantiation& of_function(const KernelSpec& spec, const std::string& caller);
+
+ private:
+  std::unordered_map<std::string, Instantiation> known_;  // by all that the text is made of
+};
+
+// Adds those of `others` that differ in kind, since drivers may compile another variant for wide
+// ones.
+void add_launches(std::vector<TrialLaunch>& launches, const std::vector<TrialLaunch>& others);
+
 // Return the program that consists of one instantiation, and the compiler's options for all kernels
 // that are not a user's.
 std::string program_source(const Instantiation& instantiation);
@@ -108,21 +126,32 @@ class Programs {
 
     const Progress progress_;
     std::shared_ptr<Programs> result_ = std::make_shared<Programs>();
+    const bool keeps_kernels_;
     std::map<std::string, Instantiation> wanted_;
     std::vector<const Instantiation*> order_;
     ProgramBuilder builder_;
   };
   // Makes a new kernel object, whose arguments belong to its holder.
   cl::Kernel kernel(const std::string& kernel_name) const;
-  // Returns the driver's binary of a program; PTX on NVIDIA. Throws cl::Error.
+  // Returns a kernel object that was given back, whose arguments have to be set anew, or makes a
+  // new one. Requests take all of their kernels so. PoCL looks for each kernel that is released
+  // among all of its program's, from the newest on, which takes minutes where two requests have
+  // 50,000 of one program; kernels that were given back are released with the program, from the
+  // newest to the oldest.
+  cl::Kernel take_kernel(const std::string& kernel_name) const;
+  // Takes a kernel of take_kernel() back, with which no work is left to be done.
+  void give_back(cl::Kernel kernel) const;
+  // Return the driver's binary of a program; PTX on NVIDIA. Throw cl::Error.
   static std::string binary(const cl::Program& program);
-  std::string binary(const std::string& kernel_name) const {
-    return binary(by_kernel_.at(kernel_name));
-  }
+  std::string binary(const std::string& kernel_name) const;
   BuildCounts counts() const { return counts_; }
 
  private:
-  std::map<std::string, cl::Program> by_kernel_;
+  // A program and the kernel objects of its kernel, for all Programs that share it.
+  struct Made;
+  const Made& made(const std::string& kernel_name) const;
+
+  std::map<std::string, std::shared_ptr<Made>> by_kernel_;
   BuildCounts counts_;
 };
 

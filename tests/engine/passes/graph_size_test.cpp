@@ -2,6 +2,7 @@
 // pipelines/bench/graph_size.py measures more kinds and larger graphs.
 #include <sys/resource.h>
 
+#include "engine/runtime/model.h"
 #include "tests/engine/pass_test.h"
 
 namespace clinfer {
@@ -49,6 +50,49 @@ void parts_of_one_tensor(GraphBuilder& b, int n) {
   b.result(b.op("Concat", 1, all, {{"axis", "1"}}));
 }
 
+void convolutions_of_one_tensor(GraphBuilder& b, int n) {
+  const Edge x = b.op("Sqrt", 1, {b.parameter(kImage)});
+  std::vector<Edge> parts;
+  for (int i = 0; i < n / 3; ++i)
+    parts.push_back(conv(b, x, 4, 4, 1, "0,0", static_cast<unsigned>(i)));
+  b.result(b.op("Concat", 1, parts, {{"axis", "1"}}));
+}
+
+void pools_of_one_tensor(GraphBuilder& b, int n) {
+  const Edge x = b.op("Sqrt", 1, {b.parameter({1, 1, 2, 2})});
+  std::vector<Edge> parts;
+  for (int i = 0; i < n; ++i) {
+    const std::string size = std::to_string(2 * (i % 2 ? i : n - i) + 1) + "," +
+                             std::to_string(2 * (i % 2 ? n - i : i) + 1),
+                      pads = std::to_string(i % 2 ? i : n - i) + "," +
+                             std::to_string(i % 2 ? n - i : i);
+    parts.push_back(b.op("MaxPool", 1, {x},
+                         {{"kernel", size},
+                          {"strides", "1,1"},
+                          {"pads_begin", pads},
+                          {"pads_end", pads},
+                          {"rounding_type", "floor"}}));
+  }
+  b.result(b.op("Concat", 1, parts, {{"axis", "1"}}));
+}
+
+void functions_of_parts(GraphBuilder& b, int n) {
+  const int parts = n / 2;
+  const Edge axis = b.constant(Tensor::of(ElementType::i64, {}, std::vector<int>{1}));
+  const Edge split = b.op("Split", 1, {b.parameter({1, parts, 2, 2}), axis},
+                          {{"num_splits", std::to_string(parts)}}, static_cast<size_t>(parts));
+  for (int i = 0; i < parts; ++i)
+    b.result(b.op(i < parts / 2 ? "HSwish" : "Tanh", i < parts / 2 ? 4 : 1, {{split.node, i}}));
+}
+
+void results_of_one_tensor(GraphBuilder& b, int n) {
+  const Edge x = b.op("Sqrt", 1, {b.parameter(kImage)});
+  for (int i = 0; i < n; ++i) {
+    x.node->outputs[0].names.push_back("name" + std::to_string(i));
+    b.result(x);
+  }
+}
+
 void inputs_and_outputs(GraphBuilder& b, int n) {
   Edge x = b.parameter(kImage);
   for (int i = 0; i < n / 3; ++i) {
@@ -89,6 +133,8 @@ double seconds_for(void (*build)(GraphBuilder&, int), int layers) {
   context.traits.dot = DotProduct::avx512;
   const double start = cpu_seconds();
   infer_shapes(*graph);
+  EXPECT_EQ(input_ports(*graph).size(), graph->parameters.size());
+  EXPECT_EQ(output_ports(*graph).size(), graph->results.size());
   run_passes(*graph, context);
   return cpu_seconds() - start;
 }
@@ -114,14 +160,18 @@ TEST_P(GraphSize, TimeGrowsInProportion) {
   ADD_FAILURE() << "four times the layers take " << ratio << " times as long";
 }
 
-INSTANTIATE_TEST_SUITE_P(, GraphSize,
-                         testing::Values(Kind{"Activations", activations}, Kind{"Factors", factors},
-                                         Kind{"Residuals", residuals},
-                                         Kind{"ReadersOfOneTensor", readers_of_one_tensor},
-                                         Kind{"PartsOfOneTensor", parts_of_one_tensor},
-                                         Kind{"InputsAndOutputs", inputs_and_outputs},
-                                         Kind{"Views", views}, Kind{"Quantised", quantised}),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    , GraphSize,
+    testing::Values(Kind{"Activations", activations}, Kind{"Factors", factors},
+                    Kind{"Residuals", residuals}, Kind{"ReadersOfOneTensor", readers_of_one_tensor},
+                    Kind{"PartsOfOneTensor", parts_of_one_tensor},
+                    Kind{"ConvolutionsOfOneTensor", convolutions_of_one_tensor},
+                    Kind{"PoolsOfOneTensor", pools_of_one_tensor},
+                    Kind{"FunctionsOfParts", functions_of_parts},
+                    Kind{"ResultsOfOneTensor", results_of_one_tensor},
+                    Kind{"InputsAndOutputs", inputs_and_outputs}, Kind{"Views", views},
+                    Kind{"Quantised", quantised}),
+    [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace clinfer

@@ -8,34 +8,33 @@
 
 namespace clinfer {
 
-namespace {
-
 std::shared_ptr<host::HostModel> make_first_tier(const std::shared_ptr<const Model>& model,
                                                  const Config& config,
-                                                 const std::function<void()>& may_go_on) {
+                                                 const std::function<void()>& may_go_on,
+                                                 double longest) {
   if (config.partial_batches) {
     Config one = config;
     one.batch = 1;
     try {
-      return std::make_shared<host::HostModel>(model, one, may_go_on);
+      return std::make_shared<host::HostModel>(model, one, may_go_on, longest);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::unsupported) throw;
     }
   }
-  return std::make_shared<host::HostModel>(model, config, may_go_on);
+  return std::make_shared<host::HostModel>(model, config, may_go_on, longest);
 }
-
-}  // namespace
 
 std::shared_ptr<CompiledModel> CompiledModel::compile_first_tier(std::shared_ptr<const Model> model,
                                                                  const Config& config) {
   const DefaultFloats floats;
-  return make_first_tier(model, config, [] {});
+  return make_first_tier(
+      model, config, [] {}, host::HostModel::kLongest);
 }
 
 std::shared_ptr<CompiledModel> compile_for_host(const std::shared_ptr<const Model>& model,
                                                 const Config& config, std::string warning) {
-  const auto made = make_first_tier(model, config, [] {});
+  const auto made = make_first_tier(
+      model, config, [] {}, host::HostModel::kLongest);
   made->warn(std::move(warning));
   return made;
 }
@@ -65,10 +64,13 @@ void FirstTierMaker::stop() {
 std::shared_ptr<host::HostModel> FirstTierMaker::make(const Making& task) const {
   std::shared_ptr<host::HostModel> made;
   try {
-    made = make_first_tier(model_, config_, [&task] {
-      if (task.is_cancelled() || is_leaving())
-        throw Error(ErrorCode::cancelled, "the model is compiled, or the process ends");
-    });
+    made = make_first_tier(
+        model_, config_,
+        [&task] {
+          if (task.is_cancelled() || is_leaving())
+            throw Error(ErrorCode::cancelled, "the model is compiled, or the process ends");
+        },
+        host::HostModel::kLongest);
   } catch (const std::exception& error) {
     log(LogArea::plan, LogLevel::debug,
         [&] { return model_->name() + " has no first tier: " + error.what(); });

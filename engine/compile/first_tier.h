@@ -20,6 +20,13 @@ class HostModel;
 std::shared_ptr<CompiledModel> compile_for_host(const std::shared_ptr<const Model>& model,
                                                 const Config& config, std::string warning);
 
+// Makes the network on the host; with Config::partial_batches for one image, if the model allows
+// that. `longest`: of an inference, in seconds.
+std::shared_ptr<host::HostModel> make_first_tier(const std::shared_ptr<const Model>& model,
+                                                 const Config& config,
+                                                 const std::function<void()>& may_go_on,
+                                                 double longest);
+
 // Receives models that compute until the wanted one is compiled; null means that there will be no
 // first tier. Called on any thread, but one call at a time.
 using Offer = std::function<void(std::shared_ptr<CompiledModel>)>;

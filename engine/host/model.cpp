@@ -23,9 +23,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The longest inference for which a first tier is made. Compilers take some 15 s for a large
-// network.
-constexpr double kLongest = 3;  // seconds
 constexpr unsigned kMostThreads = 8;
 constexpr int kLowerPriority = 19;  // a nice level
 
@@ -41,7 +38,7 @@ std::string seconds_text(double seconds) {
 }  // namespace
 
 HostModel::HostModel(std::shared_ptr<const Model> model, const Config& config,
-                     const std::function<void()>& may_go_on)
+                     const std::function<void()>& may_go_on, double longest)
     : model_(std::move(model)), problem_("the first tier computes on the host") {
   const auto start = Clock::now();
   device_.id = "host";
@@ -52,7 +49,8 @@ HostModel::HostModel(std::shared_ptr<const Model> model, const Config& config,
   threads_ = std::min(cores, kMostThreads);
   if (config.max_num_threads != 0) threads_ = std::min(threads_, config.max_num_threads);
   auto graph = model_->graph().clone();
-  if (config.batch != 0 && config.batch != kAutoBatch) set_batch(*graph, config.batch);
+  if (config.batch != kAutoBatch) batch_ = config.batch;
+  if (batch_ != 0) set_batch(*graph, batch_);
   network_inputs_ = inputs_ = input_ports(*graph);
   if (config.nv12_two_inputs) {
     picture_ = find_picture(network_inputs_);
@@ -61,7 +59,7 @@ HostModel::HostModel(std::shared_ptr<const Model> model, const Config& config,
   outputs_ = output_ports(*graph);
   network_ = std::make_unique<const Network>(std::move(graph), config.unroll_loops, may_go_on);
   const double seconds = network_->seconds() / threads_;
-  if (seconds > kLongest)
+  if (seconds > longest)
     throw Error(ErrorCode::unsupported, "an inference on the host is estimated to take " +
                                             seconds_text(seconds) + ", most of it in " +
                                             network_->longest());
@@ -257,6 +255,11 @@ void HostRequest::compute() {
   Work work;
   work.threads = model_->enter();
   work.may_go_on = not_stopped;
+  outputs_ = infer(work);
+}
+
+std::vector<Tensor> HostRequest::infer(const Work& work) {
+  const DefaultFloats floats;
   const WorkLimit limit(work.may_go_on, work.threads);
   fill_pictures();
   std::vector<Tensor> results = model_->network().infer(work, inputs_);
@@ -264,7 +267,7 @@ void HostRequest::compute() {
     const ElementType wanted = host_type(model_->outputs()[i].type);
     if (results[i].type() != wanted) results[i] = results[i].convert(wanted);
   }
-  outputs_ = std::move(results);
+  return results;
 }
 
 // Converts pictures into their inputs, as evaluate_preprocess() does.

@@ -18,10 +18,14 @@ namespace clinfer::host {
 
 class HostModel final : public CompiledModel, public std::enable_shared_from_this<HostModel> {
  public:
-  // Takes milliseconds. `may_go_on` throws to end the construction. Throws Error{unsupported} if
-  // the host would take too long, or lacks an operation.
+  // The longest inference, in seconds, for which a first tier is made. Compilers take some 15 s for
+  // a large network.
+  static constexpr double kLongest = 3;
+
+  // Takes milliseconds. `may_go_on` throws to end the construction. Throws Error{unsupported} if an
+  // inference would take more than `longest` seconds, or the host lacks an operation.
   HostModel(std::shared_ptr<const Model> model, const Config& config,
-            const std::function<void()>& may_go_on);
+            const std::function<void()>& may_go_on, double longest = kLongest);
 
   Tier tier() const override { return Tier::first; }
   const Model& model() const override { return *model_; }
@@ -76,6 +80,8 @@ class HostModel final : public CompiledModel, public std::enable_shared_from_thi
   const std::vector<Port>& network_inputs() const { return network_inputs_; }
   const std::optional<PictureInput>& picture() const { return picture_; }
   const Network& network() const { return *network_; }
+  // Returns the number of images that the network was set to; 0: the model's own.
+  unsigned batch() const { return batch_; }
   // Returns the number of threads for an inference. The first one, which somebody waits for, gets
   // all; later ones leave cores to the compilers, and the calling thread's priority is lowered.
   unsigned enter() const;
@@ -86,7 +92,7 @@ class HostModel final : public CompiledModel, public std::enable_shared_from_thi
   std::vector<Port> network_inputs_, inputs_, outputs_;
   std::optional<PictureInput> picture_;
   std::unique_ptr<const Network> network_;
-  unsigned threads_ = 1;
+  unsigned threads_ = 1, batch_ = 0;
   const std::shared_ptr<std::atomic<uint64_t>> finished_ =
       std::make_shared<std::atomic<uint64_t>>();
   mutable std::atomic<bool> had_first_{false};
@@ -117,6 +123,12 @@ class HostRequest final : public InferRequest {
   void start(size_t images) override;
   bool wait(std::optional<std::chrono::milliseconds> timeout) override;
   const Tensor& output(size_t index) const override;
+
+  // Computes on the calling thread what start() and wait() do on another one, and returns the
+  // outputs. May be called again for the same inputs.
+  std::vector<Tensor> infer(const Work& work);
+  // Returns the values of the network's inputs in the last inference, frames included.
+  const std::vector<Tensor>& inputs() const { return inputs_; }
 
  private:
   struct Picture {

@@ -110,7 +110,7 @@ void Network::add(const Node& node) {
   for (const Edge& input : node.inputs) step.inputs.push_back(value_of(input));
   step.sizes_vary = depends_on_values(node, varying_);
   if (step.sizes_vary || node.def->rows_depend_on_data) varying_.insert(&node);
-  if (!step.sizes_vary && !node.def->rows_depend_on_data) step.operation = operation_of(node);
+  if (!step.sizes_vary && !node.def->rows_depend_on_data) step.operation = fast_operation(node);
   double seconds = step.operation ? step.operation->seconds : 0;
   if (!step.operation)
     if (const auto plain = make_plain(*node.def, describe(node))) seconds = plain->seconds;
@@ -122,7 +122,7 @@ void Network::add(const Node& node) {
   steps_.push_back(std::move(step));
 }
 
-std::unique_ptr<Operation> Network::operation_of(const Node& node) const {
+std::unique_ptr<Operation> fast_operation(const Node& node) {
   OpDesc desc = describe(node);
   for (auto* tensors : {&desc.inputs, &desc.outputs})
     for (TensorDesc& tensor : *tensors)
@@ -162,6 +162,7 @@ std::vector<Tensor> Network::infer(const Work& work, std::span<const Tensor> inp
     for (const size_t input : step.inputs) arguments.push_back(values[input]);
     try {
       std::vector<Tensor> outputs = run(step, work, arguments);
+      if (work.after_layer) work.after_layer(*step.node, outputs);
       std::move(outputs.begin(), outputs.end(),
                 values.begin() + static_cast<std::ptrdiff_t>(step.first_output));
     } catch (const Error& error) {

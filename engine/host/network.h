@@ -13,6 +13,10 @@
 
 namespace clinfer::host {
 
+// Makes the fast version of a node, for row-major tensors of the host's types. Returns null if there
+// is none.
+std::unique_ptr<Operation> fast_operation(const Node& node);
+
 // Immutable and thread-safe once it is built.
 class Network {
  public:
@@ -39,7 +43,6 @@ class Network {
   };
   void add(const Node& node);
   void keep_constants_read();
-  std::unique_ptr<Operation> operation_of(const Node& node) const;
   std::vector<Tensor> run(const Step& step, const Work& work, std::span<const Tensor> inputs) const;
 
   std::unique_ptr<const Graph> graph_;

@@ -10,6 +10,10 @@
 #include "engine/host/tail.h"
 #include "kernels/op.h"
 
+namespace clinfer {
+struct Node;
+}
+
 namespace clinfer::host {
 
 // The threads of one inference, and how it is ended early.
@@ -17,6 +21,8 @@ struct Work {
   unsigned threads = 1;
   // Is called between parts of the work, on any thread, and throws to end the work.
   std::function<void()> may_go_on;
+  // If set, is called with the outputs of each layer, in order, and may replace them.
+  std::function<void(const Node&, std::span<Tensor>)> after_layer = {};
 
   // Calls f(i) for 0 <= i < n, on the threads. f may throw.
   void for_each(int64_t n, const std::function<void(int64_t)>& f) const;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/tools/agreement.h"
+#include "engine/heads/results/agreement.h"
 #include "engine/tools/sheet.h"
 #include "engine/tools/video_model.h"
 

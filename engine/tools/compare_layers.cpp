@@ -10,18 +10,11 @@
 #include "engine/graph/evaluate.h"
 #include "engine/tools/commands.h"
 #include "engine/tools/npy.h"
+#include "engine/verify/layer_values.h"
 
 namespace clinfer {
 
 namespace {
-
-using Values = std::map<std::pair<const Node*, int>, Tensor>;
-
-// Follows Reorders back to the output that they copy.
-Edge origin(Edge edge) {
-  while (edge.node->is("Reorder")) edge = edge.node->inputs[0];
-  return edge;
-}
 
 struct Difference {
   double error = 0, scale = 0;  // the largest |a - b| and |b|
@@ -47,23 +40,6 @@ Difference difference(const Tensor& a, const Tensor& b) {
 void print(const std::string& largest, const std::string& own, const std::string& total,
            const std::string& layer) {
   std::printf("%-10s %-10s %-10s %s\n", largest.c_str(), own.c_str(), total.c_str(), layer.c_str());
-}
-
-// Computes the node from the inputs that the device computed; returns nothing if one of them was
-// not kept.
-std::vector<Tensor> own_reference(const Node& node, const Values& device) {
-  std::vector<Tensor> inputs;
-  for (const Edge& input : node.inputs) {
-    const Edge from = origin(input);
-    if (from.node->is("Constant")) {
-      inputs.push_back(from.node->constant);
-      continue;
-    }
-    const auto found = device.find({from.node, from.port});
-    if (found == device.end()) return {};
-    inputs.push_back(found->second);
-  }
-  return evaluate_node(node, inputs);
 }
 
 // Reads DIRECTORY/0.npy ...; an output without a file gets an empty tensor.
@@ -96,12 +72,8 @@ void compare_layers(std::shared_ptr<const Model> model, const Config& config,
   request->wait();
 
   const Graph& graph = *compiled->network().plan().graph;
-  Values device, plain;
-  for (size_t i = 0; i < inputs.size(); ++i) device[{graph.parameters[i], 0}] = inputs[i];
-  for (size_t i = 0; i < graph.results.size(); ++i) {
-    const Edge from = origin(graph.results[i]->inputs[0]);
-    device[{from.node, from.port}] = request->output(i);
-  }
+  const LayerValues device(graph, inputs, *request);
+  std::map<std::pair<const Node*, int>, Tensor> plain;
   evaluate_graph(graph, inputs, [&](const Node& node, std::span<const Tensor> values) {
     for (size_t port = 0; port < values.size(); ++port)
       plain[{&node, static_cast<int>(port)}] = values[port];
@@ -112,12 +84,14 @@ void compare_layers(std::shared_ptr<const Model> model, const Config& config,
   double most = 0;
   for (const auto& node : graph.nodes()) {
     if (!node->def || node->is("Reorder")) continue;
-    const std::vector<Tensor> own = own_reference(*node, device);
+    const std::optional<std::vector<Tensor>> given = device.inputs_of(*node);
+    const std::vector<Tensor> own = given ? evaluate_node(*node, *given) : std::vector<Tensor>();
     for (size_t port = 0; port < node->outputs.size(); ++port) {
       const std::pair<const Node*, int> key{node.get(), static_cast<int>(port)};
-      if (!device.count(key) || !plain.count(key)) continue;
-      const Difference total = difference(device[key], plain[key]);
-      const Difference alone = own.empty() ? Difference{} : difference(device[key], own[port]);
+      const Tensor* const value = device.find({node.get(), static_cast<int>(port)});
+      if (value == nullptr || !plain.count(key)) continue;
+      const Difference total = difference(*value, plain[key]);
+      const Difference alone = own.empty() ? Difference{} : difference(*value, own[port]);
       std::string fused;
       for (const PostOp& op : node->tail) fused += " + " + op.function;
       char largest[32];

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "engine/tools/agreement.h"
+#include "engine/heads/results/agreement.h"
 
 namespace clinfer {
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "engine/tools/picture_results.h"
+#include "engine/heads/results/picture_results.h"
 
 namespace clinfer {
 

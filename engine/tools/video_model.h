@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/heads/network.h"
-#include "engine/tools/picture_results.h"
+#include "engine/heads/results/picture_results.h"
 
 namespace clinfer {
 

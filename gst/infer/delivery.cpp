@@ -126,6 +126,7 @@ void Delivery::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
   if (session != nullptr) {
     decode(*job, result, finished);
     repeat_results(*job, result);
+    verify(*job, finished);
   }
   hold_results(result, *job);
   const std::vector<Rect> new_regions =
@@ -212,6 +213,14 @@ void Delivery::decode(Job& job, FrameResult& result, const Finished& finished) {
         ("unset tiles, or set regions to get results for parts of the picture"));
   job.rules->keep_wanted(result.parts, rects, result.visible, job.session->network.labels,
                          job.decode);
+}
+
+// Hands a sample to the background, and tells what was found about earlier ones.
+void Delivery::verify(Job& job, const Finished& finished) {
+  verification_.report();
+  if (job.sample == nullptr || job.sample->inference >= finished.size()) return;
+  job.sample->outputs = finished[job.sample->inference].second;
+  verification_.verify(std::move(job.sample));
 }
 
 // Keeps the results for tracked objects, and repeats them for those that were not inferred again.
@@ -311,6 +320,7 @@ void Delivery::forward_event(Handle<GstEvent> event) {
       // Tells the application here, because no later frame will return the failure to upstream.
       if (const std::optional<GstFlowReturn> flow = shared_.flow.claim_report())
         GST_ELEMENT_FLOW_ERROR(self_, *flow);
+      verification_.report();
       post_stats(self_, readings_);
       break;
     }

@@ -12,6 +12,7 @@
 
 #include "gst/infer/element_model.h"
 #include "gst/infer/element_shared.h"
+#include "gst/infer/verification.h"
 
 namespace clinfer {
 
@@ -20,8 +21,13 @@ namespace clinfer {
 // say so.
 class Delivery {
  public:
-  Delivery(ElementShared& shared, ElementModel& model, const Readings& readings)
-      : shared_(shared), model_(model), readings_(readings), self_(shared.element) {}
+  Delivery(ElementShared& shared, ElementModel& model, Verification& verification,
+           const Readings& readings)
+      : shared_(shared),
+        model_(model),
+        verification_(verification),
+        readings_(readings),
+        self_(shared.element) {}
 
   void round();    // one round of the task
   void restart();  // called before a stream begins
@@ -44,6 +50,7 @@ class Delivery {
   // Returns nothing for a frame that is dropped.
   std::optional<Finished> wait_for(Job& job, uint64_t generation);
   void decode(Job& job, FrameResult& result, const Finished& finished);
+  void verify(Job& job, const Finished& finished);
   void repeat_results(const Job& job, FrameResult& result);
   bool goes_on_without(const Job& job, const std::exception& error);
   void hold_results(FrameResult& result, const Job& job);
@@ -57,6 +64,7 @@ class Delivery {
 
   ElementShared& shared_;
   ElementModel& model_;
+  Verification& verification_;
   const Readings& readings_;
   GstElement* const self_;
 

@@ -17,10 +17,11 @@ namespace clinfer {
 
 Element::Element(GstElement* self, GstPad* sink, GstPad* src)
     : shared_(self, sink, src),
+      verification_(self),
       model_(shared_, [this](const Session& session,
                              const Session* previous) { take_over(session, previous); }),
-      intake_(shared_, model_),
-      delivery_(shared_, model_, *this) {}
+      intake_(shared_, model_, verification_),
+      delivery_(shared_, model_, verification_, *this) {}
 
 Element::~Element() {
   model_.loader().stop();
@@ -93,6 +94,7 @@ void Element::open() { model_.open(); }
 void Element::prepare() {
   const Settings current = model_.read();
   shared_.restart();
+  verification_.clear();
   intake_.restart();
   delivery_.restart();
   {
@@ -110,6 +112,7 @@ void Element::finish() {
   model_.loader().stop();
   intake_.stop();
   shared_.queue.clear();
+  verification_.stop();
 }
 
 void Element::close() {

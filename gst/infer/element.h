@@ -61,6 +61,7 @@ class Element final : public Readings {
   void start_task();
 
   ElementShared shared_;
+  Verification verification_;
   ElementModel model_;
   Intake intake_;
   Delivery delivery_;

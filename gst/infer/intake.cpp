@@ -11,9 +11,10 @@
 
 namespace clinfer {
 
-Intake::Intake(ElementShared& shared, ElementModel& model)
+Intake::Intake(ElementShared& shared, ElementModel& model, Verification& verification)
     : shared_(shared),
       model_(model),
+      verification_(verification),
       self_(shared.element),
       sink_(shared.sink_pad),
       widths_(shared.element) {
@@ -202,6 +203,7 @@ GstFlowReturn Intake::chain(Handle<GstBuffer> buffer) {
     if (!shared_.reads([&] { submitted = submit(*job, settings, waits); })) {
       job->inferences.clear();
       job->input.reset();
+      job->sample.reset();
     }
     return submitted;
   };

@@ -11,13 +11,14 @@
 #include <optional>
 #include <string>
 
+#include "gst/frames/clip.h"
 #include "gst/frames/cuda_memory.h"
 #include "gst/frames/orientation.h"
-#include "gst/infer/clip.h"
 #include "gst/infer/element_model.h"
 #include "gst/infer/element_shared.h"
 #include "gst/infer/model/width_buckets.h"
 #include "gst/infer/motion/motion_gate.h"
+#include "gst/infer/verification.h"
 
 namespace clinfer {
 
@@ -26,7 +27,7 @@ namespace clinfer {
 // thread may call say so.
 class Intake {
  public:
-  Intake(ElementShared& shared, ElementModel& model);
+  Intake(ElementShared& shared, ElementModel& model, Verification& verification);
 
   GstFlowReturn chain(Handle<GstBuffer> buffer);
   // Takes all events except those of a flush.
@@ -75,6 +76,7 @@ class Intake {
   std::vector<InferenceRegion> listed_regions(GstBuffer* buffer, const Rect& visible,
                                               const Settings& settings, const ObjectRules& rules);
   std::vector<InferenceRegion> regions_of(Job& job, const Settings& settings);
+  void take_sample(Job& job, const Clip::Frames& frames, const Orientation& orientation);
   bool submit(Job& job, const Settings& settings, bool waits);
   void flush_partial_batch();
   std::unique_ptr<FrameInput> make_input(Job& job, SharedModel& shared);
@@ -85,6 +87,7 @@ class Intake {
 
   ElementShared& shared_;
   ElementModel& model_;
+  Verification& verification_;
   GstElement* const self_;
   GstPad* const sink_;
 

@@ -1,7 +1,11 @@
 // Turns a frame into the inputs of inferences.
 #include <algorithm>
 
+#include "gst/base/log.h"
+#include "gst/frames/frame_copy.h"
 #include "gst/infer/intake.h"
+
+#define GST_CAT_DEFAULT clinfer_streaming_debug
 
 namespace clinfer {
 namespace {
@@ -154,6 +158,27 @@ std::vector<InferenceRegion> Intake::regions_of(Job& job, const Settings& settin
   return regions;
 }
 
+// Copies what the network gets for the last inference of the job, so that a frame that is
+// overwritten before the device reads it is found. A frame that cannot be copied is not verified.
+void Intake::take_sample(Job& job, const Clip::Frames& frames, const Orientation& orientation) {
+  VerifySample& sample = *job.sample;
+  const Job::Inference& inference = job.inferences.back();
+  sample.session = inference.session;
+  sample.region = inference.region;
+  sample.visible = job.visible;
+  sample.timestamp = GST_BUFFER_PTS(job.buffer.get());
+  sample.decode = job.decode;
+  sample.frames = frames;
+  if (job.session->network.clip_length > 1) return;  // the frames of clips are copies
+  try {
+    sample.frames = {copied_input(job.buffer.get(), info_, *sample.session->shared->compiled)};
+    sample.frames[0]->turn(orientation);
+  } catch (const std::exception& error) {
+    GST_DEBUG_OBJECT(self_, "a frame is not verified: %s", error.what());
+    job.sample.reset();
+  }
+}
+
 // Gives the frame's inferences to the batcher. Returns false while flushing, or if the device could
 // not begin the frame soon enough and `waits` is false.
 bool Intake::submit(Job& job, const Settings& settings, bool waits) {
@@ -166,6 +191,7 @@ bool Intake::submit(Job& job, const Settings& settings, bool waits) {
   const ModelBatcher::BatchWait wait = batch_wait(settings);
   const ModelBatcher::Clock::duration longest_wait = frame_interval().value_or(kUnknownInterval);
   stream_.share = settings.share;
+  job.sample = verification_.begin(settings.verify, *job.session, regions.size());
   for (const InferenceRegion& region : regions) {
     Job::Inference& inference = job.inferences.emplace_back();
     inference.region = region;
@@ -174,22 +200,16 @@ bool Intake::submit(Job& job, const Settings& settings, bool waits) {
     inference.session = widths_.session_for(job.session, width, height, waits);
     ModelBatcher& batcher = *inference.session->shared->batcher;
     // Holds the input, because the device may need it for longer than the job lives.
-    const auto fill = [frames = clip.empty()
-                                    ? Clip::Frames{input_for(job, *inference.session, orientation)}
-                                    : clip,
-                       visible = job.visible, &inference](InferRequest& request, size_t image) {
+    const Clip::Frames frames =
+        clip.empty() ? Clip::Frames{input_for(job, *inference.session, orientation)} : clip;
+    if (job.sample != nullptr && job.sample->inference == job.inferences.size() - 1)
+      take_sample(job, frames, orientation);
+    const auto fill = [frames, visible = job.visible, &inference](InferRequest& request,
+                                                                  size_t image) {
       inference.begun = Job::Clock::now();
-      const Network& network = inference.session->network;
-      const Rect& region = inference.region.rect;
-      const Rect part = network.crop_share >= 1
-                            ? region
-                            : fed_part(region.width == 0 ? visible : region, network);
-      FrameTransform transform = network.transform;
-      transform.turn = turned(inference.region.turn, transform.turn);
-      for (size_t k = 0; k < frames.size(); ++k)
-        inference.placement =
-            frames[k]->fill(request, network.image_input, transform, {part, inference.region.angle},
-                            image * frames.size() + k);
+      inference.placement =
+          give_frames(request, inference.session->network, frames, visible, inference.region.rect,
+                      inference.region.turn, inference.region.angle, image);
     };
     if (waits)
       inference.ticket = batcher.submit(stream_, fill, wait);

@@ -13,6 +13,7 @@
 #include "gst/base/handle.h"
 #include "gst/frames/frame_input.h"
 #include "gst/infer/model/model_loader.h"
+#include "gst/infer/model/verify_sample.h"
 #include "gst/infer/settings/object_rules.h"
 #include "gst/meta/meta.h"
 
@@ -39,7 +40,8 @@ struct Job {
   bool still = false;  // true if nothing has changed since the last inference
   // If `still`: the regions, which were inferred before.
   std::vector<InferenceRegion> still_regions;
-  bool copied_on_device = false;  // true if `input` is a copy that never left the device
+  bool copied_on_device = false;         // true if `input` is a copy that never left the device
+  std::unique_ptr<VerifySample> sample;  // if an inference of the frame is verified
   // The properties at the time when the frame came.
   DecodeSettings decode;
   std::shared_ptr<const ObjectRules> rules;

@@ -7,13 +7,13 @@
 #include <mutex>
 
 #include "gst/frames/cuda_memory.h"
+#include "gst/infer/model/model_check.h"
 #include "gst/infer/settings/properties.h"
 #include "kernels/base/log.h"
 
 namespace clinfer {
-namespace {
+namespace {}  // namespace
 
-// Repeats `value` for each image of a batch.
 Tensor repeated(const Tensor& value, const Shape& shape) {
   Tensor all = Tensor::allocate(value.type(), shape);
   if (value.bytes() == 0 || all.bytes() % value.bytes() != 0)
@@ -24,6 +24,8 @@ Tensor repeated(const Tensor& value, const Shape& shape) {
     std::memcpy(to + at, value.raw(), value.bytes());
   return all;
 }
+
+namespace {
 
 // Returns the rows [image, label, score, box] of one image, numbered 0 and ended by -1. `shape`:
 // [1,1,rows,7].
@@ -46,6 +48,9 @@ Tensor rows_of(const Tensor& value, const Shape& shape, size_t image) {
 }
 
 constexpr auto kAskAgain = std::chrono::milliseconds(50);
+
+// Of the elements' property verify, for all of them that share a model.
+constexpr double kShareOfCore = 0.045;
 
 // Keeps one model for each id. An entry lives as long as an element uses or compiles its model.
 class Registry {
@@ -198,12 +203,13 @@ namespace {
 // Returns `compiled` with its requests.
 std::shared_ptr<SharedModel> share(const Network& network, const Settings& settings,
                                    std::shared_ptr<const SurfaceDisplay> display,
-                                   std::shared_ptr<CompiledModel> with) {
+                                   std::shared_ptr<CompiledModel> with, const Config& config) {
   auto shared = std::make_shared<SharedModel>();
   shared->display = std::move(display);
   shared->compiled_for = settings;
   shared->counts_layers = engine_config(network, settings).perf_count;
   shared->compiled = std::move(with);
+  shared->check = std::make_shared<ModelCheck>(config, kShareOfCore);
   CompiledModel& compiled = *shared->compiled;
   std::vector<const MemoryKind*> kinds{&dmabuf_kind()};
   if constexpr (kHaveCudaMemory) kinds.push_back(&cuda_kind());
@@ -236,10 +242,11 @@ std::shared_ptr<SharedModel> share(const Network& network, const Settings& setti
 // wanted model may work nevertheless.
 std::shared_ptr<SharedModel> share_interim(const Network& network, const Settings& settings,
                                            const std::shared_ptr<const SurfaceDisplay>& display,
-                                           const std::shared_ptr<CompiledModel>& compiled) try {
+                                           const std::shared_ptr<CompiledModel>& compiled,
+                                           const Config& config) try {
   // One of several devices reads mapped frames, because it may not be the display's device.
-  auto shared =
-      share(network, settings, compiled->tier() == Tier::first ? display : nullptr, compiled);
+  auto shared = share(network, settings, compiled->tier() == Tier::first ? display : nullptr,
+                      compiled, config);
   shared->is_interim = true;
   return shared;
 } catch (const std::exception& error) {
@@ -263,7 +270,7 @@ std::shared_ptr<SharedModel> compile_shared(const Network& network, const Settin
     if (task->is_over()) break;
     if (newest != nullptr && newest != interim) {
       interim = std::move(newest);
-      if (auto shared = share_interim(network, settings, display, interim))
+      if (auto shared = share_interim(network, settings, display, interim, config))
         watch.take_interim(std::move(shared));
     }
     if (!watch.goes_on(task->progress())) task->cancel();
@@ -274,7 +281,7 @@ std::shared_ptr<SharedModel> compile_shared(const Network& network, const Settin
   if constexpr (kHaveSurfaces)
     if (display != nullptr && surface_problem.empty())
       surface_problem = test_sharing(*display, *compiled, PixelFormat::nv12);
-  auto shared = share(network, settings, std::move(display), compiled);
+  auto shared = share(network, settings, std::move(display), compiled, config);
   shared->surface_problem = std::move(surface_problem);
   return shared;
 }

@@ -17,6 +17,8 @@
 
 namespace clinfer {
 
+class ModelCheck;
+
 using ModelBatcher = Batcher<InferRequest, std::vector<Tensor>>;
 
 struct SharedModel {
@@ -36,6 +38,7 @@ struct SharedModel {
   // True if an inference failed on the device, which may be lost: an element that starts again
   // compiles again.
   std::atomic<bool> failed{false};
+  std::shared_ptr<ModelCheck> check;      // for the property verify
   std::unique_ptr<ModelBatcher> batcher;  // returns the outputs of single images
 
  private:
@@ -71,6 +74,10 @@ std::shared_ptr<SharedModel> compile_shared(const Network& network, const Settin
 std::shared_ptr<SharedModel> find_or_compile(const Network& network, const Settings& settings,
                                              std::shared_ptr<const SurfaceDisplay> display,
                                              bool replace, LoadWatch& watch);
+
+// Repeats `value`, an input for one image, for each image of an input of shape `shape`. Throws
+// Error{unsupported} if it is no such input.
+Tensor repeated(const Tensor& value, const Shape& shape);
 
 // Divides the outputs of a batch by image: takes a slice of the first dimension, or for
 // DetectionOutput the rows with the image's number.

@@ -508,6 +508,12 @@ const std::vector<ElementProperty>& element_properties() {
       flag<&S::qos>("qos", "Quality of service",
                     "Skip inference on frames that would reach a synchronised sink too late",
                     kControllable),
+      number<&S::verify>(
+          "verify", "Verify",
+          "Compute every Nth inferred frame again on the host, in f32 and in the background, and "
+          "compare: an element message clinfer-verify tells where the device's results differ by "
+          "more than its precision explains, and stats count (0: never)",
+          0, G_MAXUINT, kControllable),
       ticker(number<&S::stats_interval>(
           "stats-interval", "Statistics interval",
           "Milliseconds between two element messages clinfer-stats with what stats has (0: only at "

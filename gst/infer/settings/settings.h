@@ -57,6 +57,7 @@ struct Settings : ModelOptions {
   unsigned share = 1;         // weight among live streams of one model-instance-id
   unsigned hold_results = 0;  // in frames
   bool qos = true;
+  unsigned verify = 0;             // in frames; 0: never
   unsigned stats_interval = 0;     // in milliseconds; 0: no messages
   unsigned frozen_after = 10'000;  // in milliseconds; 0: never
 };

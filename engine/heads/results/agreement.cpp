@@ -1,5 +1,5 @@
 // Measures how far results agree.
-#include "engine/tools/agreement.h"
+#include "engine/heads/results/agreement.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // Places results on pictures.
-#include "engine/tools/picture_results.h"
+#include "engine/heads/results/picture_results.h"
 
 #include <algorithm>
 #include <cmath>

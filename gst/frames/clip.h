@@ -3,8 +3,10 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "engine/heads/network.h"
 #include "gst/frames/frame_input.h"
 
 namespace clinfer {
@@ -27,5 +29,12 @@ class Clip {
   std::deque<std::shared_ptr<FrameInput>> frames_;
   uint64_t seen_ = 0;
 };
+
+// Gives a part of frames to a request, as image `image` of its input. `visible`: the part of the
+// frames that viewers see; `rect`: that of them to give (width 0: all); `turn`: of the upright
+// picture; `angle`: of the part, as FrameInput::fill() takes it.
+Placement give_frames(InferRequest& request, const Network& network, const Clip::Frames& frames,
+                      const Rect& visible, const Rect& rect, const Orientation& turn,
+                      std::optional<float> angle, size_t image);
 
 }  // namespace clinfer

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/tools/picture_results.h"
+#include "engine/heads/results/picture_results.h"
 
 namespace clinfer {
 

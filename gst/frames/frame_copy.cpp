@@ -1,5 +1,5 @@
-// Copies the last frames of a stream.
-#include "gst/infer/clip.h"
+// Copies frames into system memory.
+#include "gst/frames/frame_copy.h"
 
 #include "gst/base/video_mapping.h"
 
@@ -13,7 +13,7 @@ GstVideoInfo plain(const GstVideoInfo& info) {
   if (!gst_video_info_set_format(&made, GST_VIDEO_INFO_FORMAT(&info),
                                  static_cast<guint>(GST_VIDEO_INFO_WIDTH(&info)),
                                  static_cast<guint>(GST_VIDEO_INFO_HEIGHT(&info))))
-    throw Error{ErrorCode::bad_argument, "frames of a clip have an impossible size"};
+    throw Error{ErrorCode::bad_argument, "a frame to copy has an impossible size"};
   made.colorimetry = info.colorimetry;
   made.chroma_site = info.chroma_site;
   return made;
@@ -21,13 +21,14 @@ GstVideoInfo plain(const GstVideoInfo& info) {
 
 Handle<GstBuffer> copy_of(GstBuffer* buffer, const GstVideoInfo& from, const GstVideoInfo& to) {
   Handle<GstBuffer> copy(gst_buffer_new_allocate(nullptr, GST_VIDEO_INFO_SIZE(&to), nullptr));
-  if (copy.get() == nullptr) throw Error{ErrorCode::out_of_memory, "no memory for a clip's frame"};
+  if (copy.get() == nullptr)
+    throw Error{ErrorCode::out_of_memory, "no memory for a copy of a frame"};
   {
-    constexpr const char* kNoMapping = "a frame of a clip cannot be mapped";
+    constexpr const char* kNoMapping = "a frame to copy cannot be mapped";
     VideoMapping source(buffer, from, GST_MAP_READ, kNoMapping);
     VideoMapping target(copy.get(), to, GST_MAP_WRITE, kNoMapping);
     if (!gst_video_frame_copy(target.frame(), source.frame()))
-      throw Error{ErrorCode::bad_argument, "a frame of a clip cannot be copied"};
+      throw Error{ErrorCode::bad_argument, "a frame cannot be copied"};
   }
   if (const GstVideoCropMeta* crop = gst_buffer_get_video_crop_meta(buffer)) {
     GstVideoCropMeta* same = gst_buffer_add_video_crop_meta(copy.get());
@@ -41,20 +42,11 @@ Handle<GstBuffer> copy_of(GstBuffer* buffer, const GstVideoInfo& from, const Gst
 
 }  // namespace
 
-bool Clip::add(GstBuffer* buffer, const GstVideoInfo& info, const Orientation& orientation,
-               const CompiledModel& model, size_t length, unsigned stride) {
-  if (seen_++ % stride != 0) return false;
+std::shared_ptr<FrameInput> copied_input(GstBuffer* buffer, const GstVideoInfo& info,
+                                         const CompiledModel& model) {
   const GstVideoInfo own = plain(info);
   const Handle<GstBuffer> copy = copy_of(buffer, info, own);
-  frames_.push_back(std::make_shared<FrameInput>(copy.get(), own, model));
-  frames_.back()->turn(orientation);
-  while (frames_.size() > length) frames_.pop_front();
-  return frames_.size() == length;
-}
-
-void Clip::clear() {
-  frames_.clear();
-  seen_ = 0;
+  return std::make_shared<FrameInput>(copy.get(), own, model);
 }
 
 }  // namespace clinfer

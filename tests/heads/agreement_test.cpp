@@ -1,5 +1,5 @@
 // Agreement of two networks' results on a picture.
-#include "engine/tools/agreement.h"
+#include "engine/heads/results/agreement.h"
 
 #include <gtest/gtest.h>
 

@@ -304,6 +304,9 @@ Match match_boxes_scores_labels(const ModelFacts& facts) {
             "tensors are attached beside; models that name their outputs (boxes, scores, classes) "
             "say it");
       match.picture = picture_of(Family::tensorflow_lite);
+      // Its label maps begin with ???, or a background, which the numbers of classes leave out.
+      if (!facts.labels.empty() && is_background(facts.labels[0]))
+        match.classes = facts.labels.size() - 1;
       break;
     case Origin::torchvision:
       match.from_one = true;

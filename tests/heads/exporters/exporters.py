@@ -433,6 +433,32 @@ def a_dictionary_of_eight_characters_by_paddlex(folder):
 
 
 @case
+def names_of_tensorflow_lite(folder):
+    """Its detectors count classes from 0, and its label maps have a line before the first."""
+    boxes, classes, scores = np.zeros((1, 10, 4), F), np.zeros((1, 10), F), np.zeros((1, 10), F)
+    boxes[0, 0], classes[0, 0], scores[0, 0] = (.2, .1, .8, .6), 1, .9
+    outputs = {f"TFLite_Detection_PostProcess{end}": value for end, value in (("", boxes), (":1", classes), (":2", scores), (":3", F([1])))}
+    folder.write("model.onnx", constants_model(outputs, [1, 3, 64, 64]))
+    folder.write("labelmap.txt", "???\ncat\nred fox\ndog\n")
+    return {"model": "model.onnx", "label": "red fox", "properties": f"labels-file={folder.path}/labelmap.txt"}
+
+
+def points(folder, name, values):
+    folder.write("model.onnx", constants_model({name: values}, [1, 3, 112, 112]))
+    return {"model": "model.onnx", "points": np.asarray(values).reshape(68, -1)[:, :2], "properties": "resize-mode=stretch"}
+
+
+@case
+def points_as_a_table(folder):
+    return points(folder, "landmarks", np.random.default_rng(3).uniform(.1, .9, (1, 68, 2)))
+
+
+@case
+def points_of_three_dimensions(folder):
+    return points(folder, "landmarks", np.random.default_rng(4).uniform(.1, .9, (1, 204)))
+
+
+@case
 def names_that_are_called_characters(folder):
     folder.write("model.onnx", constants_model({"fetch_name_0": [[.1, .7, .1, .1]]}, [1, 3, 224, 224], {"character": "0\n90\n180\n270"}))
     return {"model": "model.onnx", "label": "90"}
@@ -594,9 +620,13 @@ def compare(folder, wanted):
         if any(abs(parts.get(k, 0) - share) > .02 for k, share in enumerate(wanted["shares"])):
             return f"classes cover {parts}, right is {wanted['shares']}"
     if "label" in wanted:
-        labels = [answer["label"] for item in line["objects"] if "detection" not in item for answer in item.values() if isinstance(answer, dict) and "label" in answer]
+        labels = [answer["label"] for item in line["objects"] for answer in item.values() if isinstance(answer, dict) and "label" in answer]
         if not labels or not labels[0].startswith(wanted["label"]):
             return f"class {labels[:1]}, right is {wanted['label']!r}"
+    if "points" in wanted:
+        found = [[point["x"], point["y"]] for item in line["objects"] for point in item.get("landmarks", [])]
+        if np.shape(found) != wanted["points"].shape or np.abs(found - wanted["points"]).max() > .01:
+            return f"{len(found)} points {found[:2]}, right are {wanted['points'][:2]}"
     if "label_id" in wanted and wanted["label_id"] not in [answer["label_id"] for item in line["objects"] for answer in item.values() if isinstance(answer, dict) and "label_id" in answer]:
         return f"the objects are {line['objects']}, right is class {wanted['label_id']}"
     return ""

@@ -84,6 +84,7 @@ struct Config {
   //   MULTI:A,B   requests are spread over the devices; a free one takes the next inference
   //   AUTO:A,B    the first one, or any that is ready before; AUTO alone means GPU, CPU
   //   HETERO:A,B  each layer runs on the first device that has kernels for it
+  //   BATCH:A(N)  requests of one image each share inferences of up to N images; without (N) of 8
   std::string device = "GPU";
   // Settings for one device of several, applied after all others. set() appends to them for keys
   // with a device's name in front ("GPU.1.THROUGHPUT_STREAMS").
@@ -103,6 +104,11 @@ struct Config {
   // EXECUTION_MODE_HINT leaves `precision` alone.
   bool streams_stated = false, precision_stated = false;
   unsigned batch = 0;  // images per inference; 0: the model's own number; or kAutoBatch
+  // With BATCH, how long a request that was started waits for others to fill the batch.
+  std::chrono::milliseconds auto_batch_timeout{1000};
+  // How many plans for other shapes of open inputs (Port::open_shape) a model keeps; the one that
+  // was unused longest goes first. 0: inputs have the shapes for which the model was compiled.
+  unsigned shape_plans = 8;
   Precision precision = Precision::automatic;
   // false: the floats of a quantised model are f32 unless `precision` says f16.
   bool fp16_for_quantized_models = true;
@@ -153,7 +159,7 @@ struct Config {
   bool nv12_two_inputs = false;
   VaDisplay va_display;  // makes the model use this display's device and a context on it
   // XML files, separated by spaces, that describe operations with kernels of the user. A name with
-  // spaces is in double quotes. Model::read() takes it. "": none.
+  // spaces is in double quotes. Model::read() takes it (see config_files()). "": none.
   std::string config_file;
   bool dump_kernels = false;      // writes the sources of those kernels into the working folder
   std::string graph_dumps_dir;    // Graphviz files after each pass; "": none
@@ -173,6 +179,15 @@ struct Config {
   // Error{bad_argument} for a part without '='.
   void set_all(const std::string& settings);
 
+  // Returns all files to give Model::read(): config_file, and those for one device of HETERO
+  // ("GPU.1.CONFIG_FILE"), whose kernels only that device then has.
+  std::string config_files() const {
+    std::string files = config_file;
+    for (const DeviceSetting& setting : device_settings)
+      if (setting.key == "CONFIG_FILE") files += (files.empty() ? "" : " ") + setting.value;
+    return files;
+  }
+
   // Returns the stated mode, or the one that follows from the tuning file.
   TuningMode tuning_mode_in_force() const;
 };
@@ -189,6 +204,9 @@ struct Port {
   std::vector<std::string> tensor_names;  // further names that the file gives to this tensor
   bool any_size = false;                  // the last two dimensions may have any size
   bool open_width = false;  // the width was open and comes from InputShapes::open_width
+  // For an input whose shape the model's file leaves open: that shape, with -1 for each open
+  // dimension, which may differ in each inference (InferRequest::set_input()). Else empty.
+  Shape open_shape = {};
 };
 
 // Shapes for inputs whose shapes the model's file leaves open, or to be used instead of those that
@@ -240,6 +258,12 @@ class Model {
   // Inputs and outputs in the order of the Parameter and Result layers in the file.
   virtual const std::vector<Port>& inputs() const = 0;
   virtual const std::vector<Port>& outputs() const = 0;
+  // Values that the model keeps from one inference of a request to its next (ReadValue and Assign of
+  // an IR): the variables' names, types and shapes. They are no inputs and outputs.
+  virtual const std::vector<Port>& states() const {
+    static const std::vector<Port> none;
+    return none;
+  }
   // The values of the leaves below <rt_info>, with keys joined by '/': "model_info/labels" ->
   // "background face". For an ONNX model, "metadata_props/KEY" and the model_info that follows from
   // these.
@@ -470,6 +494,9 @@ class CompiledModel {
   virtual const TuningReport& tuning() const = 0;
   virtual size_t cached_programs() const = 0;  // number of programs found in the cache
   virtual size_t built_programs() const = 0;   // number of programs compiled
+  // Returns the shapes of all inputs for each plan that set_input() has led to and that is still
+  // kept, the one that was used last first. Thread-safe.
+  virtual std::vector<std::vector<Shape>> shape_plans() const { return {}; }
   // Makes a request. Request i is bound to stream i mod streams(). Streams of several devices take
   // turns.
   virtual std::unique_ptr<InferRequest> create_request() = 0;
@@ -525,7 +552,9 @@ class InferRequest {
   virtual ~InferRequest() = default;
 
   // Copies a value for input `index`, of the model's shape; its type is converted if it differs. To
-  // be called while idle.
+  // be called while idle. Open dimensions (Port::open_shape) may have another size: the next start()
+  // then runs a plan for the shapes of all inputs, which it compiles first if there is none
+  // (Config::shape_plans), while other requests go on. Outputs have the shapes that follow.
   virtual void set_input(size_t index, const Tensor& value) = 0;
   // Returns host memory for input `index`: dense and row-major, of the port's type and shape,
   // initially zero. It may be written while the request is idle; each later start() reads it, until
@@ -582,6 +611,23 @@ class InferRequest {
   // floats are f32 (with Config::half_outputs f32 or f16). The reference is valid until the next
   // start(); a copy, which shares the elements, stays valid.
   virtual const Tensor& output(size_t index) const = 0;
+
+  // ---- states (Model::states()), each with a value for every request. To be called while idle.
+
+  // Gives all states their initial values, which the model states; they have them at first, too. To
+  // be called where another sequence begins, such as a cut in a video.
+  virtual void reset_states() {}
+  // Returns a copy of the state's value, which the last inference that succeeded has left: dense,
+  // with the model's shape and type, but floats are f32. Throws Error{bad_argument} for a state that
+  // the next inference computes from its inputs, because it is new.
+  virtual Tensor state(size_t index) const { throw no_state(index); }
+  // Sets a state, as by an inference; the type is converted if it differs.
+  virtual void set_state(size_t index, const Tensor&) { throw no_state(index); }
+
+ protected:
+  static Error no_state(size_t index) {
+    return {ErrorCode::bad_argument, "there is no state " + std::to_string(index)};
+  }
 };
 
 }  // namespace clinfer

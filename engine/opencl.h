@@ -50,9 +50,9 @@ cl_command_queue queue_of(const InferRequest& request);
 
 // Takes input `index` from a buffer of the model's context, `offset` bytes from its start (a
 // multiple of the element's size): dense, row-major, of the port's type and shape. Each start()
-// from now on, until the input is set again, enqueues a copy of the buffer's content on the device.
-// `ready`: an event that the first copy waits for, or null. The buffer may be written again after
-// wait(), or by later commands of the same queue.
+// from now on, until the input is set again, reads the buffer: where it lies, if the kernels can
+// (explain()), else by a copy on the device. `ready`: an event that the first inference waits for,
+// or null. The buffer may be written again after wait(), or by later commands of the same queue.
 void set_input(InferRequest& request, size_t index, cl_mem buffer, size_t offset = 0,
                cl_event ready = nullptr);
 
@@ -78,7 +78,7 @@ Placement set_image(InferRequest& request, size_t index, cl_mem image,
 // Makes each inference from now on write output `index` to a buffer of the model's context,
 // `offset` bytes from its start (a multiple of the element's size), instead of host memory. Null:
 // to host memory again. The elements are those of InferRequest::output() (dense, row-major, floats
-// as f32). They can be read after wait(); commands that are enqueued to the request's own queue
+// as f32), and kernels write them there if they can (explain()). They can be read after wait(); commands that are enqueued to the request's own queue
 // after start() see them too, unless the model has layers that run on the host. Throws
 // Error{bad_argument} if the buffer is too small, Error{unsupported} for an output whose number of
 // rows depends on the values.

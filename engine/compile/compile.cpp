@@ -7,7 +7,9 @@
 #include "engine/compile/first_tier.h"
 #include "engine/compile/hetero.h"
 #include "engine/compile/model_compiler.h"
+#include "engine/devices/batch_model.h"
 #include "engine/devices/multi_model.h"
+#include "engine/graph/states.h"
 #include "engine/measure/pipeline.h"
 #include "engine/ocl/device.h"
 #include "engine/ocl/pocl_cache.h"
@@ -77,6 +79,24 @@ std::shared_ptr<CompiledModel> compile_list(const std::shared_ptr<const Model>& 
                                       std::move(choice.warnings));
 }
 
+std::shared_ptr<CompiledModel> compile_batch(const std::shared_ptr<const Model>& model,
+                                             const Config& config, DeviceChoice choice,
+                                             const Progress& progress) {
+  refuse_tuning(config);
+  if (config.nv12_two_inputs || (config.batch > 1))
+    throw Error(ErrorCode::bad_argument, "device=" + config.device +
+                                             ": requests have one image each, without "
+                                             "GPU_NV12_TWO_INPUTS and another batch");
+  Config whole = config_for(config, choice.devices[0]);
+  whole.batch = choice.images;
+  whole.partial_batches = true;
+  whole.shape_plans = 0;
+  whole.va_display = {};
+  auto compiled = compile_for_device(model, whole, progress, {}, {});
+  return std::make_shared<BatchModel>(model, config.device, std::move(compiled), choice.images,
+                                      config, std::move(choice.warnings));
+}
+
 std::shared_ptr<CompiledModel> compile_with(const std::shared_ptr<const Model>& model,
                                             const Config& stated, const Progress& stated_progress,
                                             const TuningObserver& observer,
@@ -93,6 +113,21 @@ std::shared_ptr<CompiledModel> compile_with(const std::shared_ptr<const Model>& 
     return compile_for_host(model, config,
                             "the host computes without OpenCL, much slower: " + all.pocl_note);
   DeviceChoice choice = choose_devices(config.device);
+  const bool keeps_states = has_states(model->graph());
+  if (keeps_states && choice.kind != Kind::one && choice.kind != Kind::automatic)
+    throw Error(ErrorCode::unsupported,
+                "device=" + config.device +
+                    ": the model keeps states from one inference to the next, which lie on one "
+                    "device: name that one");
+  if (choice.kind != Kind::hetero)
+    for (const Config::DeviceSetting& setting : config.device_settings)
+      if (setting.key == "CONFIG_FILE")
+        throw Error(ErrorCode::bad_argument,
+                    setting.device +
+                        ".CONFIG_FILE: kernels for one device of several are for "
+                        "device=HETERO; CONFIG_FILE alone is for all devices");
+  // A model that computes meanwhile would begin the states anew where another one follows it.
+  const Offer offered = keeps_states ? Offer() : offer;
   for (std::string& idle : idle_settings(config, choice.devices))
     choice.warnings.push_back(std::move(idle));
   if (choice.kind == Kind::hetero) {
@@ -101,11 +136,12 @@ std::shared_ptr<CompiledModel> compile_with(const std::shared_ptr<const Model>& 
     settle_batch(*model, settled, choice.devices[0]);
     return compile_hetero(model, settled, std::move(choice), progress, offer);
   }
+  if (choice.kind == Kind::batch) return compile_batch(model, config, std::move(choice), progress);
   if (choice.kind != Kind::one)
-    return compile_list(model, config, std::move(choice), progress, offer);
+    return compile_list(model, config, std::move(choice), progress, offered);
   try {
     auto compiled =
-        compile_for_device(model, config_for(config, config.device), progress, observer, offer);
+        compile_for_device(model, config_for(config, config.device), progress, observer, offered);
     for (std::string& warning : choice.warnings) compiled->add_problem(std::move(warning));
     return compiled;
   } catch (const ocl::PoclCacheFull& error) {  // the folder had room when PoCL listed its devices

@@ -16,7 +16,24 @@ struct KindName {
 };
 constexpr KindName kKinds[] = {{"MULTI", DeviceChoice::Kind::multi},
                                {"AUTO", DeviceChoice::Kind::automatic},
-                               {"HETERO", DeviceChoice::Kind::hetero}};
+                               {"HETERO", DeviceChoice::Kind::hetero},
+                               {"BATCH", DeviceChoice::Kind::batch}};
+constexpr unsigned kImages = 8, kMostImages = 256;  // of a batch
+
+// Takes "(4)" from the end of BATCH's device. Returns the number of images.
+unsigned take_images(const std::string& text, std::string& device) {
+  const size_t open = device.find('(');
+  if (open == std::string::npos) return kImages;
+  const std::string digits = device.substr(open + 1, device.size() - open - 2);
+  const bool number = device.back() == ')' && !digits.empty() && digits.size() < 4 &&
+                      digits.find_first_not_of("0123456789") == std::string::npos;
+  const unsigned images = number ? static_cast<unsigned>(std::stoul(digits)) : 0;
+  if (images < 2 || images > kMostImages)
+    throw Error(ErrorCode::bad_argument, "device=" + text + ": write BATCH:GPU(8), with 2 to " +
+                                             std::to_string(kMostImages) + " images");
+  device.erase(open);
+  return images;
+}
 
 std::vector<std::string> split_list(const std::string& text, const std::string& list) {
   std::vector<std::string> names;
@@ -84,7 +101,7 @@ DeviceChoice choose_devices(const std::string& text) {
       throw Error(ErrorCode::bad_argument,
                   "device=" + text +
                       ": several devices are written MULTI:A,B, AUTO:A,B or "
-                      "HETERO:A,B");
+                      "HETERO:A,B, and batches BATCH:A");
     choice.devices = {text};
     return choice;
   }
@@ -97,6 +114,11 @@ DeviceChoice choose_devices(const std::string& text) {
   else
     throw Error(ErrorCode::bad_argument,
                 "device=" + text + ": name the devices, as in " + text + ":GPU,CPU");
+  if (choice.kind == DeviceChoice::Kind::batch) {
+    if (names.size() != 1)
+      throw Error(ErrorCode::bad_argument, "device=" + text + ": BATCH is for one device");
+    choice.images = take_images(text, names[0]);
+  }
   for (const std::string& name : names) {
     const ocl::Device& device = ocl::select_device(name);
     if (std::string note = ocl::note_of_stand_in(name, device.info); !note.empty())

@@ -9,15 +9,17 @@
 namespace clinfer {
 
 struct DeviceChoice {
-  enum class Kind { one, multi, automatic, hetero };
+  enum class Kind { one, multi, automatic, hetero, batch };
   Kind kind = Kind::one;
+  unsigned images = 0;  // of a batch, for Kind::batch
   // Names of existing devices, each once: for Kind::one as the user wrote it, for lists the full
   // names ("GPU.0").
   std::vector<std::string> devices;
   std::vector<std::string> warnings;  // one line each
 };
 
-// Parses "GPU", "MULTI:GPU.0,GPU.1", "AUTO", "AUTO:CPU.1,CPU.0", "HETERO:GPU,CPU". Throws
+// Parses "GPU", "MULTI:GPU.0,GPU.1", "AUTO", "AUTO:CPU.1,CPU.0", "HETERO:GPU,CPU", "BATCH:GPU",
+// "BATCH:GPU(4)". Throws
 // Error{bad_argument} for a malformed list, and Error{no_device} with the list of existing devices.
 DeviceChoice choose_devices(const std::string& text);
 

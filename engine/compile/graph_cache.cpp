@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/graph/states.h"
 #include "engine/ocl/compiler/source_id.h"
 #include "kernels/base/hash.h"
 #include "kernels/base/log.h"
@@ -22,6 +23,7 @@ void transfer_ports(Stream& stream, Ports& ports) {
     stream.list(port.tensor_names, [&](auto& name) { stream.text(name); });
     stream.number(port.any_size);
     stream.number(port.open_width);
+    stream.list(port.open_shape, [&](auto& size) { stream.number(size); });
   });
 }
 
@@ -83,8 +85,12 @@ PassedGraph read_entry(std::vector<unsigned char> bytes, const KnownConstants& k
   transfer_ports(in, passed.outputs);
   passed.graph = read_graph(in, known, {all.substr(pool), owner});
   ByteReader::check(in.left() == 0, "more than a graph");
-  ByteReader::check(passed.graph->parameters.size() == passed.inputs.size() &&
-                        passed.graph->results.size() == passed.outputs.size(),
+  const auto own = [](const std::vector<Node*>& ends) {
+    return static_cast<size_t>(
+        std::ranges::count_if(ends, [](const Node* end) { return !belongs_to_state(*end); }));
+  };
+  ByteReader::check(own(passed.graph->parameters) == passed.inputs.size() &&
+                        own(passed.graph->results) == passed.outputs.size(),
                     "the inputs and outputs");
   return passed;
 }

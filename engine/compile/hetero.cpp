@@ -7,13 +7,11 @@
 #include <set>
 
 #include "engine/compile/first_tier.h"
+#include "engine/compile/layer_devices.h"
 #include "engine/compile/model_compiler.h"
 #include "engine/devices/hetero_drawing.h"
 #include "engine/devices/hetero_model.h"
-#include "engine/graph/insertion.h"
-#include "engine/ocl/choose.h"
 #include "engine/passes/passes.h"
-#include "engine/plan/plan.h"
 #include "engine/runtime/model.h"
 #include "kernels/base/files.h"
 #include "kernels/base/threads.h"
@@ -21,59 +19,6 @@
 namespace clinfer {
 
 namespace {
-
-// Returns a graph of this layer alone, fed by Parameters. Compiling it shows whether a device has
-// kernels for the layer.
-std::unique_ptr<Graph> alone(const Node& node) {
-  auto graph = std::make_unique<Graph>();
-  Insertion insertion(*graph, nullptr, node.name);
-  std::vector<Edge> inputs;
-  for (const Edge& input : node.inputs) {
-    const NodeOutput& value = input.node->outputs[static_cast<size_t>(input.port)];
-    const Tensor* constant = constant_value(input);
-    inputs.push_back(constant ? insertion.constant(*constant)
-                              : insertion.parameter(value.type, value.shape));
-  }
-  Node* const twin = insertion.copy(node);
-  twin->inputs = std::move(inputs);
-  for (size_t port = 0; port < twin->outputs.size(); ++port)
-    insertion.result({twin, static_cast<int>(port)});
-  return graph;
-}
-
-bool device_has_kernels(const Node& node, const PassContext& context) {
-  try {
-    auto graph = alone(node);
-    run_passes(*graph, context);
-    const Plan plan = make_plan(std::move(graph), context.traits);
-    return std::none_of(plan.steps.begin(), plan.steps.end(),
-                        [](const Step& step) { return step.on_host; });
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::unsupported) return false;
-    throw;
-  }
-}
-
-PassContext context_for(const Config& config, const Graph& graph, const ocl::ChosenDevice& device) {
-  const bool half = half_activations(config, graph, device.traits.fp16 && device.info.fp16);
-  PassContext context{device.traits, half ? ElementType::f16 : ElementType::f32};
-  context.unroll_loops = config.unroll_loops;
-  context.integers = config.quantized_in_integers;
-  return context;
-}
-
-Affinities find_affinities(const Graph& graph, const std::vector<PassContext>& contexts,
-                           const DeviceChoice& choice, const Progress& progress) {
-  if (states_affinities(graph))
-    return stated_affinities(graph, choice.devices, ocl::full_device_name);
-  size_t asked = 0;
-  return automatic_affinities(graph, choice.devices.size(), [&](const Node& node, size_t device) {
-    if (progress && ++asked % 16 == 0 &&
-        !progress("asking devices for kernels", asked, graph.nodes().size()))
-      throw Error(ErrorCode::cancelled, "compiling was cancelled");
-    return device_has_kernels(node, contexts[device]);
-  });
-}
 
 // Compiles the models of the parts, several at a time.
 std::vector<std::shared_ptr<CompiledModel>> compile_parts(const Model& model, const Config& config,
@@ -131,13 +76,11 @@ std::shared_ptr<CompiledModel> compile_hetero(const std::shared_ptr<const Model>
                     ": GPU_NV12_TWO_INPUTS is for one device; frames of NV12 need no such inputs");
   const auto whole = model->graph().clone();
   if (config.batch) set_batch(*whole, config.batch);
-  std::vector<PassContext> contexts;
-  for (const std::string& device : choice.devices)
-    contexts.push_back(context_for(config_for(config, device), *whole, ocl::choose_device(device)));
+  const LayerDevices asked(config, *whole, choice.devices);
   const std::vector<Port> inputs = input_ports(*whole), outputs = output_ports(*whole);
-  run_passes(*whole, contexts[0], "fold_constants");
+  run_passes(*whole, asked.context(0), "fold_constants");
   const bool stated = states_affinities(*whole);
-  Affinities affinities = find_affinities(*whole, contexts, choice, progress);
+  Affinities affinities = asked.affinities(*whole, progress);
   const auto inseparable = inseparable_layers(*whole);
   if (std::string moved = put_together(*whole, inseparable, affinities, choice.devices);
       !moved.empty())

@@ -11,6 +11,7 @@
 
 #include "engine/compile/graph_launch.h"
 #include "engine/compile/persistent_steps.h"
+#include "engine/graph/states.h"
 #include "engine/host/model.h"
 #include "engine/measure/pipeline.h"
 #include "engine/measure/stream_count.h"
@@ -49,7 +50,13 @@ std::shared_ptr<DeviceModel> compile_for_device(std::shared_ptr<const Model> mod
                                                 const TuningObserver& observer,
                                                 const Offer& offer) {
   FirstTierMaker first_tier(model, config, offer);
-  return compile_model(std::move(model), config, progress, observer, {.first_tier = &first_tier});
+  auto compiled = compile_model(model, config, progress, observer, {.first_tier = &first_tier});
+  compiled->take_plans(
+      plans_for(model, config,
+                [config = config_of_plans(config)](const auto& other, const Progress& goes_on) {
+                  return compile_model(other, config, goes_on);
+                }));
+  return compiled;
 }
 
 std::shared_ptr<DeviceModel> compile_model(std::shared_ptr<const Model> model, const Config& config,
@@ -112,7 +119,8 @@ std::shared_ptr<DeviceModel> ModelCompiler::compile(const Progress& progress,
   add_up_work();
   warn_of_host_loops();
   if (network_->cuda != nullptr) {
-    const std::string why = reject_graph(network_->whole);
+    const std::string why =
+        !network_->states.empty() ? "the model keeps states" : reject_graph(network_->whole);
     if (!why.empty()) leave_graphs(why);
     if (!why.empty() && config_.launch == Config::Launch::graph)
       report_.warnings.push_back(kNoGraphs + why);
@@ -184,7 +192,27 @@ Tuning ModelCompiler::plan_kernels() {
   Tuning tuning(config_, *network_->context, network_->traits);
   network_->whole.plan = make_plan(std::move(graph), network_->traits, tuning.chooser());
   choose_preprocess(tuning);
+  describe_states();
   return tuning;
+}
+
+// Notes where the states lie, and their initial values as the device stores them.
+void ModelCompiler::describe_states() {
+  const Graph& graph = *network_->plan().graph;
+  const std::map<std::string, Tensor>& initial = model_->graph().initial_states;
+  network_->states.clear();
+  for (const StatePlaces& place : states_of(graph)) {
+    NetworkState& state = network_->states.emplace_back();
+    state.port = model_->states().at(network_->states.size() - 1);
+    state.parameter = place.parameter;
+    state.result = place.result;
+    state.is_new = place.is_new;
+    const TensorDesc& desc = graph.parameters[place.parameter]->outputs[0].desc;
+    state.initial.resize(static_cast<size_t>(desc.span()) * size_of(desc.type));
+    if (const auto found = initial.find(place.name);
+        found != initial.end() && !state.initial.empty())
+      scatter_to(found->second, desc, state.initial.data());
+  }
 }
 
 // Builds the network with the best kernels, and measures them if the tuning mode asks for that.
@@ -348,6 +376,10 @@ void ModelCompiler::open_cache() {
 // Makes the graph that kernels will compute, and sets inputs and outputs.
 std::unique_ptr<Graph> ModelCompiler::make_graph() {
   const Graph& model = model_->graph();
+  if (options_.expose_layers && has_states(model))
+    throw Error(ErrorCode::unsupported,
+                "layers of a model that keeps states from one inference to the next are not "
+                "compared one by one");
   const bool half = half_activations(config_, model,
                                      network_->traits.fp16 && network_->context->device.info.fp16);
   const bool bf16 = config_.precision == Precision::bf16 && network_->traits.bf16 != Bf16::none;

@@ -68,6 +68,7 @@ class ModelCompiler {
   bool graphs_ought_to_work(const cuda::Failure& failure) const;
   void open_cache();
   Tuning plan_kernels();
+  void describe_states();
   std::unique_ptr<Graph> make_graph();
   PassedGraph pass_graph(int64_t batch, bool expose_layers, const std::string& dumps_dir) const;
   void use_measured_pipeline();

@@ -6,6 +6,7 @@
 #include "engine/compile/model_compiler.h"
 #include "engine/ocl/va_sharing.h"
 #include "engine/runtime/infer_request.h"
+#include "engine/runtime/shaped_request.h"
 #include "kernels/base/default_floats.h"
 
 namespace clinfer::opencl {
@@ -14,7 +15,13 @@ namespace {
 
 DeviceRequest& own(InferRequest& request, SourcePlace place = SourcePlace::here()) {
   if (auto* const found = dynamic_cast<DeviceRequest*>(&request)) return *found;
+  if (auto* const found = dynamic_cast<ShapedRequest*>(&request)) return found->compiled();
   throw Error(ErrorCode::unsupported, "the request is not of one OpenCL device", place);
+}
+
+// Says that an input of the request was set here.
+void note_taken(InferRequest& request, size_t index) {
+  if (auto* const shaped = dynamic_cast<ShapedRequest*>(&request)) shaped->took_over(index);
 }
 
 DeviceModel& own(CompiledModel& model, SourcePlace place = SourcePlace::here()) {
@@ -89,7 +96,13 @@ std::shared_ptr<CompiledModel> compile(std::shared_ptr<const Model> model, const
     options.context =
         ocl::Context::around(device, shared.context, ocl::sharing_of(device.platform, context));
   });
-  return compile_model(std::move(model), config, progress, observer, options);
+  auto compiled = compile_model(model, config, progress, observer, options);
+  compiled->take_plans(plans_for(
+      model, config,
+      [config = config_of_plans(config), options](const auto& other, const Progress& goes_on) {
+        return compile_model(other, config, goes_on, {}, options);
+      }));
+  return compiled;
 }
 
 cl_context context_of(const CompiledModel& model) {
@@ -108,6 +121,7 @@ void set_input(InferRequest& request, size_t index, cl_mem buffer, size_t offset
   guarded("taking an input from a buffer", [&] {
     own(request).inputs().set_buffer(index, cl::Buffer(buffer, true), offset,
                                      cl::Event(ready, true));
+    note_taken(request, index);
   });
 }
 
@@ -149,8 +163,10 @@ std::shared_ptr<ImportedSurface> import_images(CompiledModel& model, cl_mem y, c
 Placement set_image(InferRequest& request, size_t index, cl_mem image,
                     const FrameTransform& transform, size_t image_in_batch) {
   return guarded("taking a picture from an image", [&] {
-    return own(request).inputs().set_image(index, cl::Image2D(image, true), transform,
-                                           image_in_batch);
+    const Placement placement =
+        own(request).inputs().set_image(index, cl::Image2D(image, true), transform, image_in_batch);
+    note_taken(request, index);
+    return placement;
   });
 }
 
@@ -171,9 +187,14 @@ void set_output_image(InferRequest& request, size_t index, cl_mem image) {
 
 std::vector<std::string> explain(const InferRequest& request) {
   DeviceRequest& of = own(const_cast<InferRequest&>(request));
-  std::vector<std::string> lines = of.inputs().explain();
-  for (std::string& line : of.outputs().explain()) lines.push_back(std::move(line));
-  return lines;
+  return guarded("looking at buffers", [&] {
+    of.check_idle();
+    InPlace::Wanted inputs;
+    of.inputs().find_in_place(of.network().whole, inputs);
+    std::vector<std::string> lines = of.inputs().explain();
+    for (std::string& line : of.outputs().explain(inputs)) lines.push_back(std::move(line));
+    return lines;
+  });
 }
 
 }  // namespace clinfer::opencl

@@ -56,7 +56,8 @@ size_t preferred_device(const Node& node, size_t devices, const HasKernels& has_
   const std::optional<size_t> before = common_device(producers(node), known);
   if (before && only_moves(node) && has_kernels(node, *before)) return *before;
   for (size_t device = 0; device < devices; ++device)
-    if (has_kernels(node, device) && (device == 0 || !host_is_fast(node))) return device;
+    if (has_kernels(node, device) && (device == 0 || is_custom(node) || !host_is_fast(node)))
+      return device;
   for (const Node* producer : producers(node))
     if (const auto found = known.find(producer); found != known.end()) return found->second;
   return 0;

@@ -29,7 +29,7 @@ Affinities stated_affinities(const Graph& graph, const std::vector<std::string>&
 
 // Puts each layer on the first device that has kernels for it. A layer stays with the layer before
 // it if no device has kernels for it, if the first device's host computes it as fast as it could be
-// handed over, or if it only moves data.
+// handed over (which is not so for kernels of the user), or if it only moves data.
 Affinities automatic_affinities(const Graph& graph, size_t devices, const HasKernels& has_kernels);
 
 // Returns layers whose shapes depend on what an inference finds, and all layers after them. They

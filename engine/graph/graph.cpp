@@ -300,6 +300,7 @@ std::unique_ptr<Graph> Graph::clone() const {
   }
   for (const Node* node : parameters) copy->parameters.push_back(twin.at(node));
   for (const Node* node : results) copy->results.push_back(twin.at(node));
+  copy->initial_states = initial_states;
   return copy;
 }
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <initializer_list>
 #include <list>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -126,6 +127,9 @@ class Graph {
   std::string name;
   std::vector<Node*> parameters;  // in the order of the file
   std::vector<Node*> results;     // in the order of the file
+  // Values of states (states.h) after a reset, by name; zeros where there is none. Graphs in the
+  // cache do not have them.
+  std::map<std::string, Tensor> initial_states;
 
   // The model's layers, filled by note_layers().
   struct Layer {

@@ -57,6 +57,7 @@ HostModel::HostModel(std::shared_ptr<const Model> model, const Config& config,
     inputs_ = with_planes(network_inputs_, *picture_);
   }
   outputs_ = output_ports(*graph);
+  states_ = states_of(*graph);
   network_ = std::make_unique<const Network>(std::move(graph), config.unroll_loops, may_go_on);
   const double seconds = network_->seconds() / threads_;
   if (seconds > longest)
@@ -112,6 +113,7 @@ HostRequest::HostRequest(std::shared_ptr<const HostModel> model) : model_(std::m
   // Sets all inputs to zero, as on a device, so that one that is never set is defined.
   for (const Port& port : model_->network_inputs())
     inputs_.push_back(Tensor::allocate(host_type(port.type), port.shape));
+  states_.resize(model_->states().size());
 }
 
 HostRequest::~HostRequest() {
@@ -262,7 +264,22 @@ std::vector<Tensor> HostRequest::infer(const Work& work) {
   const DefaultFloats floats;
   const WorkLimit limit(work.may_go_on, work.threads);
   fill_pictures();
-  std::vector<Tensor> results = model_->network().infer(work, inputs_);
+  // States follow the inputs and outputs.
+  std::vector<Tensor> inputs = inputs_;
+  for (size_t i = 0; i < states_.size(); ++i) {
+    const StatePlaces& state = model_->states()[i];
+    inputs.resize(std::max(inputs.size(), std::max(state.parameter, state.is_new.value_or(0)) + 1));
+    inputs[state.parameter] = states_[i].empty() ? initial_state(i) : states_[i];
+    if (!state.is_new) continue;
+    Tensor& is_new = inputs[*state.is_new] = Tensor::allocate(ElementType::boolean, {});
+    *static_cast<uint8_t*>(is_new.raw_mutable()) = states_[i].empty();
+  }
+  std::vector<Tensor> results = model_->network().infer(work, inputs);
+  for (size_t i = 0; i < states_.size(); ++i) {
+    const StatePlaces& state = model_->states()[i];
+    states_[i] = state.result ? results[*state.result] : inputs[state.parameter];
+  }
+  results.resize(model_->outputs().size());
   for (size_t i = 0; i < results.size(); ++i) {
     const ElementType wanted = host_type(model_->outputs()[i].type);
     if (results[i].type() != wanted) results[i] = results[i].convert(wanted);
@@ -328,6 +345,48 @@ bool HostRequest::wait(std::optional<std::chrono::milliseconds> timeout) {
   if (error_) std::rethrow_exception(error_);
   model_->count();
   return true;
+}
+
+const Port& HostRequest::described_state(size_t index) const {
+  check_idle();
+  if (index >= states_.size())
+    throw Error(ErrorCode::bad_argument, "there is no state " + std::to_string(index) +
+                                             "; the model has " + std::to_string(states_.size()));
+  return model_->model().states()[index];
+}
+
+Tensor HostRequest::initial_state(size_t index) const {
+  const Port& port = model_->model().states()[index];
+  const auto& all = model_->model().graph().initial_states;
+  const auto found = all.find(model_->states()[index].name);
+  return found != all.end() ? found->second.convert(host_type(port.type))
+                            : Tensor::allocate(host_type(port.type), port.shape);
+}
+
+void HostRequest::reset_states() {
+  check_idle();
+  for (Tensor& state : states_) state = {};
+}
+
+Tensor HostRequest::state(size_t index) const {
+  const Port& port = described_state(index);
+  if (!states_[index].empty()) return states_[index].convert(host_type(port.type));
+  if (model_->states()[index].is_new)
+    throw Error(ErrorCode::bad_argument, "state " + std::to_string(index) + " (\"" + port.name +
+                                             "\") is new: the next inference computes its value");
+  return initial_state(index);
+}
+
+void HostRequest::set_state(size_t index, const Tensor& value) {
+  const Port& port = described_state(index);
+  if (value.shape() != port.shape)
+    throw Error(ErrorCode::bad_argument, "state " + std::to_string(index) + " (\"" + port.name +
+                                             "\") is " + to_string(port.shape) +
+                                             ", the value given is " + to_string(value.shape()));
+  // Copies, because a tensor of the same type would share the application's memory.
+  states_[index] = Tensor::allocate(host_type(port.type), port.shape);
+  scatter_to(value, TensorDesc::row_major(host_type(port.type), port.shape),
+             states_[index].raw_mutable());
 }
 
 const Tensor& HostRequest::output(size_t index) const {

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "engine/engine.h"
+#include "engine/graph/states.h"
 #include "engine/host/network.h"
 #include "engine/runtime/frames/lost_images.h"
 #include "engine/runtime/frames/picture_planes.h"
@@ -82,6 +83,7 @@ class HostModel final : public CompiledModel, public std::enable_shared_from_thi
   const Network& network() const { return *network_; }
   // Returns the number of images that the network was set to; 0: the model's own.
   unsigned batch() const { return batch_; }
+  const std::vector<StatePlaces>& states() const { return states_; }
   // Returns the number of threads for an inference. The first one, which somebody waits for, gets
   // all; later ones leave cores to the compilers, and the calling thread's priority is lowered.
   unsigned enter() const;
@@ -91,6 +93,7 @@ class HostModel final : public CompiledModel, public std::enable_shared_from_thi
   DeviceInfo device_;
   std::vector<Port> network_inputs_, inputs_, outputs_;
   std::optional<PictureInput> picture_;
+  std::vector<StatePlaces> states_;
   std::unique_ptr<const Network> network_;
   unsigned threads_ = 1, batch_ = 0;
   const std::shared_ptr<std::atomic<uint64_t>> finished_ =
@@ -123,6 +126,9 @@ class HostRequest final : public InferRequest {
   void start(size_t images) override;
   bool wait(std::optional<std::chrono::milliseconds> timeout) override;
   const Tensor& output(size_t index) const override;
+  void reset_states() override;
+  Tensor state(size_t index) const override;
+  void set_state(size_t index, const Tensor& value) override;
 
   // Computes on the calling thread what start() and wait() do on another one, and returns the
   // outputs. May be called again for the same inputs.
@@ -150,6 +156,9 @@ class HostRequest final : public InferRequest {
   PicturePlanes planes_;                                   // with NV12_TWO_INPUTS
   std::map<std::pair<size_t, size_t>, Picture> pictures_;  // by input and image, for the next start
   LostImages lost_;  // frames that a failed inference did not read
+  const Port& described_state(size_t index) const;
+  Tensor initial_state(size_t index) const;
+  std::vector<Tensor> states_;  // empty: the initial value
   std::vector<Tensor> outputs_;
   std::thread thread_;
   std::atomic<bool> stopped_{false};

@@ -164,6 +164,13 @@ void InputShapes::add(const std::string& text) {
   height = static_cast<int>(*h);
 }
 
+void note_open_shape(Node& parameter, const Shape& stated) {
+  if (std::ranges::count(stated, kOpen) == 0) return;
+  std::string text;
+  for (const int64_t dim : stated) text += (text.empty() ? "" : ",") + std::to_string(dim);
+  parameter.attributes.set(kOpenShape, text);
+}
+
 std::vector<StatedInput> stated_inputs(const Graph& graph) {
   std::vector<StatedInput> inputs;
   for (const Node* node : graph.parameters)

@@ -25,6 +25,11 @@ struct StatedInput {
 // (text_among()).
 inline constexpr const char* kOpenWidth = "open_width";
 
+// Attribute of a Parameter whose shape the file leaves open: that shape, "-1,3,-1,-1".
+inline constexpr const char* kOpenShape = "open_shape";
+// Sets this attribute, unless no dimension of `stated` is open.
+void note_open_shape(Node& parameter, const Shape& stated);
+
 // Finds the input that `key` means: by its number, else by the name of its layer, else by a
 // tensor's name. `inputs`: StatedInputs or Ports.
 template <typename Inputs>

@@ -16,6 +16,7 @@
 #include "engine/ir/input_shapes.h"
 #include "engine/ir/ir_text.h"
 #include "engine/ir/model_file.h"
+#include "engine/ir/read_states.h"
 #include "engine/ir/rt_info.h"
 #include "engine/ir/weights.h"
 #include "kernels/base/text.h"
@@ -237,6 +238,8 @@ class NetReader {
  private:
   void fill_inputs() {
     std::vector<StatedInput> stated = stated_inputs(*graph_);
+    for (size_t i = 0; i < stated.size(); ++i)
+      note_open_shape(*graph_->parameters[i], stated[i].shape);
     if (shared_.wanted.empty()) fill_picture(stated);
     const std::vector<Shape> shapes = fill_open(stated, shared_.wanted, shared_.notes);
     if (const auto text = text_among(stated, shared_.wanted))
@@ -319,7 +322,7 @@ class NetReader {
     else if (node->is("Result"))
       graph_->results.push_back(node.get());
     else if (!node->is("Constant"))
-      define(*node, layer);
+      naming(layer, [&] { define(*node, layer); });
     graph_->append(std::move(node));
     layers_.push_back(std::move(layer));
   }
@@ -331,6 +334,12 @@ class NetReader {
     if (!custom && shared_.custom) custom = shared_.custom->find(node.type);
     if (!custom) {
       node.def = find_op(node.type, node.opset);
+      if (node.def != nullptr) return;
+      node.def = state_op(node.type, node.opset);
+      if (node.def != nullptr && depth_ > 0)
+        unsupported(
+            "keeps a value between inferences inside of a loop or branch; only the model "
+            "itself can do that");
       return;
     }
     const auto stated = [](const StatedPorts& ports) {
@@ -419,7 +428,7 @@ class NetReader {
       bad("must have no input and one output");
     if (sink && (layer.inputs.list.size() != 1 || !layer.outputs.list.empty()))
       bad("must have one input and no output");
-    if (!source && !sink && layer.outputs.list.empty()) bad("has no output");
+    if (!source && !sink && !node.is("Assign") && layer.outputs.list.empty()) bad("has no output");
   }
 
   void read_edges(const pugi::xml_node& net) {

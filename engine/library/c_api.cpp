@@ -6,6 +6,7 @@
 #include "engine/async.h"
 #include "engine/library/clinfer.h"
 #include "engine/opencl.h"
+#include "engine/query.h"
 #include "kernels/base/default_floats.h"
 
 using clinfer::Error;
@@ -28,6 +29,11 @@ struct clinfer_request {
       : model(of), request(of->create_request()) {}
   const std::shared_ptr<clinfer::CompiledModel> model;
   clinfer::AsyncRequest request;
+  clinfer::Tensor state;  // the one that clinfer_request_state() returned last
+  std::vector<std::string> explanations;
+};
+struct clinfer_layers {
+  std::vector<clinfer::LayerQuery> all;
 };
 
 namespace {
@@ -131,14 +137,48 @@ clinfer::InferRequest& idle(clinfer_request* request) {
 
 const std::vector<clinfer::Port>& ports_of(const clinfer_compiled& compiled,
                                            clinfer_direction direction) {
-  return enumerator(direction, CLINFER_OUTPUT, "direction") == CLINFER_INPUT
-             ? compiled.model->inputs()
-             : compiled.model->outputs();
+  switch (enumerator(direction, CLINFER_STATE, "direction")) {
+    case CLINFER_INPUT:
+      return compiled.model->inputs();
+    case CLINFER_OUTPUT:
+      return compiled.model->outputs();
+    default:
+      return compiled.model->model().states();
+  }
+}
+
+// Throws unless there is such an input, output or state.
+std::string name_of_direction(clinfer_direction direction) {
+  static constexpr const char* kNames[] = {"input", "output", "state"};
+  return kNames[enumerator(direction, CLINFER_STATE, "direction")];
 }
 
 std::span<const std::byte> bytes_at(const void* data, size_t size, const char* name) {
   if (size != 0) given(static_cast<const std::byte*>(data), name);
   return {static_cast<const std::byte*>(data), size};
+}
+
+// Returns the tensor as the application describes it; it refers to the application's memory.
+clinfer::Tensor tensor_at(const clinfer_tensor* tensor, const std::string& what) {
+  const clinfer_tensor& from = given(tensor, "the tensor");
+  if (from.rank != 0) given(from.shape, "the tensor's shape");
+  const clinfer::ElementType type = element_type(from.type);
+  clinfer::Shape shape(from.shape, from.shape + from.rank);
+  size_t bytes = clinfer::size_of(type);
+  bool possible = true;
+  for (const int64_t dim : shape)
+    possible = possible && dim >= 0 && !__builtin_mul_overflow(bytes, dim, &bytes);
+  if (!possible || bytes != from.bytes)
+    throw Error(ErrorCode::bad_argument, what + ": " + std::to_string(from.bytes) +
+                                             " bytes are no tensor " + clinfer::to_string(shape) +
+                                             " of " + std::string(clinfer::name_of(type)));
+  bytes_at(from.data, from.bytes, "the tensor's data");
+  return clinfer::Tensor::view(type, std::move(shape), from.data, nullptr);
+}
+
+clinfer_tensor described(const clinfer::Tensor& value) {
+  return {value.raw(), value.bytes(), value.shape().data(), value.shape().size(),
+          static_cast<clinfer_type>(value.type())};
 }
 
 const clinfer::Config& config_of(const clinfer_config* config) {
@@ -304,7 +344,7 @@ clinfer_status clinfer_compiled_context(const clinfer_compiled* compiled,
 }
 
 size_t clinfer_compiled_count(const clinfer_compiled* compiled, clinfer_direction direction) {
-  if (compiled == nullptr || direction < CLINFER_INPUT || direction > CLINFER_OUTPUT) return 0;
+  if (compiled == nullptr || direction < CLINFER_INPUT || direction > CLINFER_STATE) return 0;
   return ports_of(*compiled, direction).size();
 }
 
@@ -314,9 +354,9 @@ clinfer_status clinfer_compiled_port(const clinfer_compiled* compiled, clinfer_d
     const auto& ports = ports_of(given(compiled, "the compiled model"), direction);
     given(port, "the place of the result");
     if (index >= ports.size())
-      throw Error(ErrorCode::bad_argument,
-                  "there is no " + std::string(direction ? "output " : "input ") +
-                      std::to_string(index) + "; the model has " + std::to_string(ports.size()));
+      throw Error(ErrorCode::bad_argument, "there is no " + name_of_direction(direction) + " " +
+                                               std::to_string(index) + "; the model has " +
+                                               std::to_string(ports.size()));
     *port = {ports[index].name.c_str(), ports[index].shape.data(), ports[index].shape.size(),
              static_cast<clinfer_type>(ports[index].type)};
   });
@@ -335,8 +375,7 @@ clinfer_status clinfer_compiled_find(const clinfer_compiled* compiled, clinfer_d
     if (found == ports.end()) {
       std::string names;
       for (const clinfer::Port& port : ports) names += (names.empty() ? "" : ", ") + port.name;
-      throw Error(ErrorCode::bad_argument, "there is no " +
-                                               std::string(direction ? "output" : "input") + " \"" +
+      throw Error(ErrorCode::bad_argument, "there is no " + name_of_direction(direction) + " \"" +
                                                clinfer::printable(name) + "\"; there are " + names);
     }
     *index = static_cast<size_t>(found - ports.begin());
@@ -358,21 +397,7 @@ clinfer_status clinfer_request_set_input(clinfer_request* request, size_t index,
                                          const clinfer_tensor* tensor) {
   return guarded([&] {
     clinfer::InferRequest& to = idle(request);
-    const clinfer_tensor& from = given(tensor, "the tensor");
-    if (from.rank != 0) given(from.shape, "the tensor's shape");
-    const clinfer::ElementType type = element_type(from.type);
-    clinfer::Shape shape(from.shape, from.shape + from.rank);
-    size_t bytes = clinfer::size_of(type);
-    bool possible = true;
-    for (const int64_t dim : shape)
-      possible = possible && dim >= 0 && !__builtin_mul_overflow(bytes, dim, &bytes);
-    if (!possible || bytes != from.bytes)
-      throw Error(ErrorCode::bad_argument, "input " + std::to_string(index) + ": " +
-                                               std::to_string(from.bytes) +
-                                               " bytes are no tensor " + clinfer::to_string(shape) +
-                                               " of " + std::string(clinfer::name_of(type)));
-    bytes_at(from.data, from.bytes, "the tensor's data");
-    to.set_input(index, clinfer::Tensor::view(type, std::move(shape), from.data, nullptr));
+    to.set_input(index, tensor_at(tensor, "input " + std::to_string(index)));
   });
 }
 
@@ -492,7 +517,81 @@ clinfer_status clinfer_request_output(const clinfer_request* request, size_t ind
   return guarded([&] {
     given(tensor, "the place of the result");
     const clinfer::Tensor& output = given(request, "the request").request.request().output(index);
-    *tensor = {output.raw(), output.bytes(), output.shape().data(), output.shape().size(),
-               static_cast<clinfer_type>(output.type())};
+    *tensor = described(output);
   });
+}
+
+// ---- layers -------------------------------------------------------------------------------------
+
+clinfer_status clinfer_query(const clinfer_model* model, const char* device,
+                             const clinfer_config* config, clinfer_layers** layers) {
+  return guarded([&] {
+    given(model, "the model");
+    given(layers, "the place of the result");
+    clinfer::Config settings = config_of(config);
+    if (device != nullptr) settings.device = device;
+    *layers = new clinfer_layers{clinfer::query_model(model->model, settings)};
+  });
+}
+
+void clinfer_layers_destroy(clinfer_layers* layers) { delete layers; }
+
+size_t clinfer_layers_count(const clinfer_layers* layers) {
+  return layers == nullptr ? 0 : layers->all.size();
+}
+
+clinfer_status clinfer_layers_at(const clinfer_layers* layers, size_t index, clinfer_layer* layer) {
+  return guarded([&] {
+    const auto& all = given(layers, "the layers").all;
+    given(layer, "the place of the result");
+    if (index >= all.size())
+      throw Error(ErrorCode::bad_argument, "there is no layer " + std::to_string(index) +
+                                               "; there are " + std::to_string(all.size()));
+    const clinfer::LayerQuery& found = all[index];
+    *layer = {found.layer.c_str(), found.type.c_str(), found.device.c_str(), found.reason.c_str(),
+              found.on_host ? 1 : 0};
+  });
+}
+
+clinfer_status clinfer_model_with_devices(const clinfer_model* model, const char* const* layers,
+                                          const char* const* devices, size_t count,
+                                          clinfer_model** result) {
+  return guarded([&] {
+    given(model, "the model");
+    given(result, "the place of the result");
+    if (count != 0) given(layers, "the list of layers"), given(devices, "the list of devices");
+    clinfer::DeviceByLayer wanted;
+    for (size_t i = 0; i < count; ++i)
+      wanted[&given(layers[i], "a layer")] = &given(devices[i], "a device");
+    *result = new clinfer_model{clinfer::with_devices(model->model, wanted)};
+  });
+}
+
+const char* clinfer_request_explanation(clinfer_request* request, size_t index) {
+  if (guarded([&] { request->explanations = clinfer::opencl::explain(idle(request)); }) !=
+      CLINFER_OK)
+    return nullptr;
+  return index < request->explanations.size() ? request->explanations[index].c_str() : nullptr;
+}
+
+// ---- states -------------------------------------------------------------------------------------
+
+clinfer_status clinfer_request_reset_states(clinfer_request* request) {
+  return guarded([&] { idle(request).reset_states(); });
+}
+
+clinfer_status clinfer_request_state(clinfer_request* request, size_t index,
+                                     clinfer_tensor* tensor) {
+  return guarded([&] {
+    const clinfer::InferRequest& of = idle(request);
+    given(tensor, "the place of the result");
+    request->state = of.state(index);
+    *tensor = described(request->state);
+  });
+}
+
+clinfer_status clinfer_request_set_state(clinfer_request* request, size_t index,
+                                         const clinfer_tensor* tensor) {
+  return guarded(
+      [&] { idle(request).set_state(index, tensor_at(tensor, "state " + std::to_string(index))); });
 }

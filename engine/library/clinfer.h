@@ -22,7 +22,7 @@ extern "C" {
 #define CLINFER_API __attribute__((visibility("default")))
 
 // Grows with each function or constant that is added.
-#define CLINFER_API_VERSION 1
+#define CLINFER_API_VERSION 2
 
 CLINFER_API const char* clinfer_version(void);   // version of the library: "0.2.0"
 CLINFER_API unsigned clinfer_api_version(void);  // CLINFER_API_VERSION of the library
@@ -160,7 +160,13 @@ CLINFER_API const char* clinfer_compiled_warning(const clinfer_compiled* compile
 CLINFER_API clinfer_status clinfer_compiled_context(const clinfer_compiled* compiled,
                                                     struct _cl_context** context);
 
-typedef enum clinfer_direction { CLINFER_INPUT = 0, CLINFER_OUTPUT = 1 } clinfer_direction;
+// States are values that the model keeps from one inference of a request to its next (ReadValue and
+// Assign of an IR).
+typedef enum clinfer_direction {
+  CLINFER_INPUT = 0,
+  CLINFER_OUTPUT = 1,
+  CLINFER_STATE = 2  // from version 2 of the interface on
+} clinfer_direction;
 
 typedef struct clinfer_port {
   const char* name;
@@ -274,6 +280,56 @@ CLINFER_API clinfer_status clinfer_request_infer(clinfer_request* request);  // 
 // the request's next start or its end.
 CLINFER_API clinfer_status clinfer_request_output(const clinfer_request* request, size_t index,
                                                   clinfer_tensor* tensor);
+
+// ---- which device computes which layer: from version 2 of the interface on -------------------
+
+typedef struct clinfer_layers clinfer_layers;
+
+// A layer of a model. The texts are valid as long as the clinfer_layers.
+typedef struct clinfer_layer {
+  const char* name;    // as the model's file has it
+  const char* type;    // "Convolution"
+  const char* device;  // "GPU.0": the one that HETERO would give the layer
+  const char* reason;  // why the device has no kernel for it; "" if it has one
+  int on_host;         // 1: the host computes the layer for that device
+} clinfer_layer;
+
+// Asks which device of a list ("HETERO:GPU,CPU"; or one device) computes which layer. `config` may
+// be NULL. Nothing is compiled.
+CLINFER_API clinfer_status clinfer_query(const clinfer_model* model, const char* device,
+                                         const clinfer_config* config, clinfer_layers** layers);
+CLINFER_API void clinfer_layers_destroy(clinfer_layers* layers);
+CLINFER_API size_t clinfer_layers_count(const clinfer_layers* layers);
+CLINFER_API clinfer_status clinfer_layers_at(const clinfer_layers* layers, size_t index,
+                                             clinfer_layer* layer);
+// Returns the model with a device for each of its layers, which HETERO obeys: `devices[i]` for the
+// layer `layers[i]`. The layers are those that clinfer_query() lists.
+CLINFER_API clinfer_status clinfer_model_with_devices(const clinfer_model* model,
+                                                      const char* const* layers,
+                                                      const char* const* devices, size_t count,
+                                                      clinfer_model** result);
+
+// Returns why inputs and outputs in memory of the application are copied on the device, one line for
+// each index: "input 0 (image): copied, since its kernels use f16, the application has f32". NULL
+// after the last one, and where an inference is in flight. Valid until the request's next call of
+// this function or its end.
+CLINFER_API const char* clinfer_request_explanation(clinfer_request* request, size_t index);
+
+// ---- states: from version 2 of the interface on ---------------------------------------------
+
+// Each request has its own states. These functions are called while no inference is in flight.
+
+// Gives all states their initial values, which they have at first, too. To be called where another
+// sequence begins.
+CLINFER_API clinfer_status clinfer_request_reset_states(clinfer_request* request);
+// Returns a state's value, with the model's shape and type, but floats are f32. Valid until the
+// request's next call of this function or its end. A state that the next inference computes from
+// its inputs, because it is new, is CLINFER_BAD_ARGUMENT.
+CLINFER_API clinfer_status clinfer_request_state(clinfer_request* request, size_t index,
+                                                 clinfer_tensor* tensor);
+// Sets a state, as by an inference; the type is converted if it differs.
+CLINFER_API clinfer_status clinfer_request_set_state(clinfer_request* request, size_t index,
+                                                     const clinfer_tensor* tensor);
 
 #ifdef __cplusplus
 }

@@ -199,6 +199,7 @@ class Reader {
       infos.push_back(&info);
       stated.push_back(stated_input(info));
     }
+    const std::vector<StatedInput> as_stated = stated;
     fill_picture(stated, wanted, model.rt_info, model.notes);
     fill_text_height(stated, wanted, model.rt_info, model.notes);
     const std::vector<Shape> shapes = fill_open(stated, wanted, model.notes);
@@ -209,6 +210,7 @@ class Reader {
       const Edge edge = writer.parameter(name, type, shapes[i]);
       edge.node->attributes.set("element_type", std::string(name_of(type)));
       if (i == text) edge.node->attributes.set(kOpenWidth, "true");
+      note_open_shape(*edge.node, as_stated[i].shape);
       edge.node->outputs[0].names = {name};
       reader.define(name, edge);
     }

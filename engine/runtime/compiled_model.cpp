@@ -6,6 +6,7 @@
 #include "engine/runtime/frames/imported_planes.h"
 #include "engine/runtime/frames/surfaces.h"
 #include "engine/runtime/infer_request.h"
+#include "engine/runtime/shaped_request.h"
 #include "kernels/base/default_floats.h"
 #include "kernels/base/log.h"
 
@@ -19,9 +20,11 @@ std::unique_ptr<InferRequest> DeviceModel::create_request() {
   const DefaultFloats floats;
   try {
     // The request keeps this model alive by its reference to the network.
-    return std::make_unique<DeviceRequest>(
+    auto request = std::make_unique<DeviceRequest>(
         std::shared_ptr<const DeviceNetwork>(shared_from_this(), network_.get()),
         network_->stream(next_request_++ % network_->stream_count()));
+    if (plans_ == nullptr) return request;
+    return std::make_unique<ShapedRequest>(std::move(request), inputs(), plans_);
   } catch (const cl::Error& error) {
     ocl::rethrow(error, "creating an infer request");
   }

@@ -10,6 +10,7 @@
 
 #include "engine/runtime/device_network.h"
 #include "engine/runtime/frames/frame_memory.h"
+#include "engine/runtime/shape_plans.h"
 
 namespace clinfer {
 
@@ -69,6 +70,11 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
     return clinfer::fetches_from(*network_->context, memory);
   }
   std::vector<StepProfile> profile() const override { return network_->profile(); }
+  std::vector<std::vector<Shape>> shape_plans() const override {
+    return plans_ != nullptr ? plans_->all() : std::vector<std::vector<Shape>>();
+  }
+  // Must be called before there are requests. May be null.
+  void take_plans(std::shared_ptr<ShapePlans> plans) { plans_ = std::move(plans); }
 
   const DeviceNetwork& network() const { return *network_; }
   const std::shared_ptr<const DeviceNetwork>& shared_network() const { return network_; }
@@ -86,6 +92,7 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   const std::shared_ptr<const Model> model_;
   const std::shared_ptr<const DeviceNetwork> network_;
   const CompileReport report_;
+  std::shared_ptr<ShapePlans> plans_;  // for other shapes of open inputs; may be null
   std::atomic<unsigned> next_request_{0};
   std::mutex mutex_;                                          // guards the members below
   std::vector<std::weak_ptr<ocl::Surface>> surfaces_;         // imported surfaces

@@ -23,6 +23,12 @@ std::pair<std::string, std::string> split_device(const std::string& key) {
   return {std::move(device), key.substr(last + 1)};
 }
 
+std::string_view without_prefixes(std::string_view key) {
+  for (const std::string_view prefix : {"KEY_", "GPU_", "CLDNN_"})
+    if (key.starts_with(prefix)) key.remove_prefix(prefix.size());
+  return key;
+}
+
 }  // namespace
 
 const char* name_of(Precision precision) {
@@ -42,12 +48,10 @@ const char* name_of(Precision precision) {
 void Config::set(const std::string& key, const std::string& value) {
   if (auto [named, rest] = split_device(key); !named.empty()) {
     Config().set(rest, value);  // refuses a wrong key or value
-    device_settings.push_back({std::move(named), std::move(rest), value});
+    device_settings.push_back({std::move(named), std::string(without_prefixes(rest)), value});
     return;
   }
-  std::string_view name = key;
-  for (const std::string_view prefix : {"KEY_", "GPU_", "CLDNN_"})
-    if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
+  const std::string_view name = without_prefixes(key);
   std::string known;
   for (const Option& option : options()) {
     if (option.name == name || std::count(option.aliases.begin(), option.aliases.end(), name) > 0) {

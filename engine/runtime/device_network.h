@@ -89,6 +89,15 @@ struct SizedPlan {
   size_t kernel_count() const;
 };
 
+// A value that requests keep from one inference to the next.
+struct NetworkState {
+  Port port;
+  size_t parameter = 0;          // indices as in StatePlaces
+  std::optional<size_t> result;  // none: inferences leave the value as it is
+  std::optional<size_t> is_new;
+  std::vector<std::byte> initial;  // the value after a reset, as the plan stores it
+};
+
 // Times of one inference outside of its steps: transfers and preprocessing on the device,
 // conversion of outputs on the host, and the total.
 struct Overhead {
@@ -127,6 +136,7 @@ class DeviceNetwork {
   std::vector<Port> inputs, outputs;
   std::vector<Port> network_inputs;     // as the plan has them
   std::optional<PictureInput> picture;  // the input that applications give as planes
+  std::vector<NetworkState> states;
   SizedPlan whole;
   std::map<size_t, SizedPlan> partial;  // plans for parts of a batch, by number of images
   // This network's share of the device's work-groups; null: no persistent kernel needs it.

@@ -25,11 +25,30 @@ DeviceRequest::DeviceRequest(std::shared_ptr<const DeviceNetwork> network, Devic
       network_(*work_.network),
       stream_(stream),
       inputs_(work_),
-      outputs_(work_) {}
+      outputs_(work_),
+      states_(work_) {}
 
 DeviceRequest::~DeviceRequest() {
   const DefaultFloats floats;
   if (work_.running) abandon();
+}
+
+Tensor DeviceRequest::state(size_t index) const {
+  const DefaultFloats floats;
+  try {
+    return states_.value(index);
+  } catch (const cl::Error& error) {
+    ocl::rethrow(error, "reading a state");
+  }
+}
+
+void DeviceRequest::set_state(size_t index, const Tensor& value) {
+  const DefaultFloats floats;
+  try {
+    states_.set(index, value);
+  } catch (const cl::Error& error) {
+    ocl::rethrow(error, "setting a state");
+  }
 }
 
 void DeviceRequest::leave_results() {
@@ -80,8 +99,15 @@ void DeviceRequest::enqueue(size_t images) {
   work_.run = by_graph ? static_cast<PlanRun*>(work_.by_graph.get()) : &work_.by_queue;
   if (work_.run->prepare(*work_.sized, *work_.memory)) work_.has_new_kernels = true;
   work_.run->begin(*work_.sized, *work_.memory);
+  if (work_.run == &work_.by_queue) {
+    InPlace::Wanted in_place;
+    inputs_.find_in_place(*work_.sized, in_place);
+    outputs_.find_in_place(*work_.sized, in_place);
+    work_.in_place.bind(work_.by_queue, *work_.sized, *work_.memory, in_place);
+  }
   inputs_.enqueue();
   const auto lock = work_.take_stream();
+  states_.enqueue();
   next_step_ = 0;
   given_up_ = cancelled_ = false;
   host_ns_.assign(work_.sized->plan.steps.size(), 0);
@@ -139,6 +165,7 @@ void DeviceRequest::run_segment() {
     outputs_.read_operands(*plan.steps[next_step_].node);
   } else {
     outputs_.read_results();
+    states_.save(outputs_);
   }
   done_.reset();  // frees the completion, which end() may use again
   done_ = work_.run->end();
@@ -245,6 +272,7 @@ bool DeviceRequest::wait(std::optional<std::chrono::milliseconds> timeout) {
       }
     }
     collect_outputs();
+    states_.keep();
     work_.running = work_.has_new_kernels = false;
     ++*network_.finished;
     return true;

@@ -11,6 +11,7 @@
 
 #include "engine/runtime/request_inputs.h"
 #include "engine/runtime/request_outputs.h"
+#include "engine/runtime/request_states.h"
 #include "engine/runtime/wait_estimator.h"
 #include "kernels/base/default_floats.h"
 
@@ -48,6 +49,9 @@ class DeviceRequest final : public InferRequest {
   bool wait(std::optional<std::chrono::milliseconds> timeout) override;
   void cancel() override { cancelled_ = true; }
   const Tensor& output(size_t index) const override { return outputs_.at(index); }
+  void reset_states() override { states_.reset(); }
+  Tensor state(size_t index) const override;
+  void set_state(size_t index, const Tensor& value) override;
 
   // Lets the next start() upload again what set_input() stored, without a conversion on the host:
   // for measurements. To be called while idle.
@@ -55,6 +59,8 @@ class DeviceRequest final : public InferRequest {
   // Used by the functions of engine/opencl.h while the request is idle.
   RequestInputs& inputs() { return inputs_; }
   RequestOutputs& outputs() { return outputs_; }
+  const DeviceNetwork& network() const { return network_; }
+  void check_idle() const { work_.check_idle(); }
   const cl::CommandQueue& queue() const { return stream_.queue; }
 
   // Runs one inference that stops after each device step and calls `visit`; the operands and
@@ -93,6 +99,7 @@ class DeviceRequest final : public InferRequest {
   DeviceStream& stream_;
   RequestInputs inputs_;
   RequestOutputs outputs_;
+  RequestStates states_;
   std::vector<std::shared_ptr<RequestMemory>> other_memories_;
   // Results of the last host step on their way to the device.
   std::vector<std::vector<std::byte>> written_;

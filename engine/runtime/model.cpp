@@ -14,8 +14,10 @@
 #include <utility>
 
 #include "engine/graph/insertion.h"
+#include "engine/graph/states.h"
 #include "engine/ir/input_shapes.h"
 #include "engine/ir/ir_reader.h"
+#include "engine/ir/read_states.h"
 #include "engine/onnx/onnx_reader.h"
 #include "engine/runtime/model_kind.h"
 #include "kernels/base/default_floats.h"
@@ -161,10 +163,16 @@ void ReadModel::take(Read&& model) {
 
 void ReadModel::finish(const InputShapes& shapes) {
   set_input_shapes(*graph_, shapes);
+  try {
+    make_states(*graph_);
+  } catch (const Error& error) {
+    throw Error(error.code(), path_ + ": " + error.what(), error.place());
+  }
   count_classes(*graph_);
   mark_enlarged(*graph_);
   inputs_ = input_ports(*graph_);
   outputs_ = output_ports(*graph_);
+  states_ = state_ports(*graph_);
 }
 
 ReadModel::ReadModel(const std::string& path, const InputShapes& shapes, const CustomLayers& custom)
@@ -205,7 +213,8 @@ ReadModel::ReadModel(const Model& model, std::unique_ptr<Graph> graph)
       rt_info_(model.rt_info()),
       notes_(model.notes()),
       inputs_(input_ports(*graph_)),
-      outputs_(output_ports(*graph_)) {}
+      outputs_(output_ports(*graph_)),
+      states_(state_ports(*graph_)) {}
 
 namespace {
 
@@ -240,6 +249,7 @@ Node* picture_without_batch(const Graph& graph) {
   Node* found = nullptr;
   for (Node* parameter : graph.parameters) {
     const Shape& s = parameter->shape();
+    if (belongs_to_state(*parameter)) continue;
     if (s.size() > 3) return nullptr;
     if (s.size() != 3) continue;
     const bool first = s[0] == kChannels && s[1] >= kLeastSide && s[2] >= kLeastSide;
@@ -336,15 +346,25 @@ static Port port_of(const Node& node, int index) {
   const NodeOutput& output = node.outputs[index];
   Port port{node.name, output.type, output.shape, {}};
   port.open_width = node.attributes.has(kOpenWidth);
+  if (node.is("Parameter") && node.attributes.has(kOpenShape))
+    port.open_shape = node.attributes.get_ints(kOpenShape);
   return port;
 }
 
 std::vector<Port> input_ports(const Graph& graph) {
   std::vector<Port> ports;
   for (const Node* node : graph.parameters) {
+    if (belongs_to_state(*node)) continue;
     ports.push_back(port_of(*node, 0));
     ports.back().tensor_names = node->outputs[0].names;
   }
+  return ports;
+}
+
+std::vector<Port> state_ports(const Graph& graph) {
+  std::vector<Port> ports;
+  for (const StatePlaces& state : states_of(graph))
+    ports.push_back(port_of(*graph.parameters[state.parameter], 0));
   return ports;
 }
 
@@ -359,10 +379,12 @@ std::vector<Port> output_ports(const Graph& graph) {
     bool is_told = false;  // a result has the names
   };
   std::map<const Node*, size_t> readers;
-  for (const Node* result : graph.results) ++readers[result->inputs[0].node];
+  for (const Node* result : graph.results)
+    if (!belongs_to_state(*result)) ++readers[result->inputs[0].node];
   std::map<std::pair<const Node*, int>, Shared> tensors;
   std::vector<Port> ports;
   for (const Node* result : graph.results) {
+    if (belongs_to_state(*result)) continue;
     const auto& [node, index] = result->inputs[0];
     const std::vector<std::string>& names = node->outputs[index].names;
     Port& port = ports.emplace_back(port_of(*node, index));
@@ -394,7 +416,7 @@ namespace {
 std::optional<size_t> picture_of(const Graph& graph) {
   std::optional<size_t> first;
   for (size_t i = graph.parameters.size(); i-- > 0;)
-    if (!graph.parameters[i]->shape().empty() &&
+    if (!graph.parameters[i]->shape().empty() && !belongs_to_state(*graph.parameters[i]) &&
         (!first || graph.parameters[i]->shape().size() >= 4 ||
          graph.parameters[*first]->shape().size() < 4))
       first = i;
@@ -502,6 +524,12 @@ void set_batch(Graph& graph, int64_t batch) {
   if (!picture)
     throw Error(ErrorCode::unsupported, "the model has no input with a batch dimension");
   const int64_t before = graph.parameters[*picture]->shape()[0];
+  if (batch != before && has_states(graph))
+    throw Error(ErrorCode::unsupported,
+                "the model keeps states from one inference to the next, and has them for " +
+                    std::to_string(before) + (before == 1 ? " image" : " images") +
+                    " an inference: no other batch is possible; give each stream a request of its "
+                    "own instead");
   std::vector<Shape> shapes;
   for (const Node* parameter : graph.parameters) {
     shapes.push_back(parameter->shape());

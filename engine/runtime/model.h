@@ -27,6 +27,7 @@ class ReadModel final : public Model {
   const std::string& name() const override { return graph_->name; }
   const std::vector<Port>& inputs() const override { return inputs_; }
   const std::vector<Port>& outputs() const override { return outputs_; }
+  const std::vector<Port>& states() const override { return states_; }
   const std::map<std::string, std::string>& rt_info() const override { return rt_info_; }
   const std::vector<std::string>& notes() const override { return notes_; }
   const std::string& output_op(size_t i) const override;
@@ -46,7 +47,7 @@ class ReadModel final : public Model {
   std::unique_ptr<Graph> graph_;
   std::map<std::string, std::string> rt_info_;
   std::vector<std::string> notes_;
-  std::vector<Port> inputs_, outputs_;
+  std::vector<Port> inputs_, outputs_, states_;
 };
 
 // Parts of a model are named by the model's name, this, and the part's number.
@@ -58,9 +59,10 @@ std::string title_of(const Model& model);
 // already drawn another file of that title into the folder.
 std::string drawing_name(const Model& model, const std::string& folder);
 
-// Inputs and outputs of a graph as ports.
+// Inputs, outputs and states of a graph as ports.
 std::vector<Port> input_ports(const Graph& graph);
 std::vector<Port> output_ports(const Graph& graph);
+std::vector<Port> state_ports(const Graph& graph);
 
 // Sets the inputs' shapes, one for each input, and infers all others anew. Throws
 // Error{bad_argument} for a shape of another rank, Error{unsupported} if the model does not allow
@@ -73,7 +75,7 @@ void set_input_shapes(Graph& graph, const InputShapes& wanted);
 int64_t batch_of(const Graph& graph);
 // Sets the batch size of every input and infers all shapes anew. The batch is the first dimension
 // whose size is the present batch size: dimension 0 of pictures, dimension 1 of sequences [T, N].
-// Throws Error{unsupported} if the model does not allow it.
+// Throws Error{unsupported} if the model does not allow it, as models with states do not.
 void set_batch(Graph& graph, int64_t batch);
 
 }  // namespace clinfer

@@ -10,7 +10,7 @@
 namespace clinfer {
 
 RequestInputs::RequestInputs(RequestWork& work)
-    : work_(work), network_(*work.network), host_(network_.plan().graph->parameters.size()) {}
+    : work_(work), network_(*work.network), host_(network_.network_inputs.size()) {}
 
 size_t RequestInputs::network_input(size_t index) const {
   if (index >= network_.inputs.size())
@@ -131,11 +131,8 @@ void RequestInputs::set_buffer(size_t index, const cl::Buffer& buffer, size_t of
   const Port& port = network_.network_inputs[target];
   const std::string what = "the buffer for input " + std::to_string(index);
   check_memory_object(*network_.context, buffer, CL_MEM_OBJECT_BUFFER, what);
-  const TensorDesc given = TensorDesc::row_major(port.type, port.shape);
-  check_range(buffer, offset, given, what);
+  check_range(buffer, offset, TensorDesc::row_major(port.type, port.shape), what);
   DeviceInput& input = device_[target];
-  if (input.copy == nullptr)
-    input.copy = std::make_unique<TensorCopy>(network_, given, stored_input(target));
   replace_input(target);
   input.buffer = buffer;
   input.offset = offset;
@@ -143,16 +140,34 @@ void RequestInputs::set_buffer(size_t index, const cl::Buffer& buffer, size_t of
   input.bound = true;
 }
 
+std::string RequestInputs::why_copied(const SizedPlan& sized, size_t target,
+                                      const DeviceInput& input) const {
+  const Port& port = network_.network_inputs[target];
+  return work_.in_place.why_not(sized, {sized.plan.graph->parameters[target], 0},
+                                TensorDesc::row_major(port.type, port.shape), input.buffer,
+                                input.offset, true);
+}
+
 std::vector<std::string> RequestInputs::explain() const {
   std::vector<std::string> lines;
   for (const auto& [target, input] : device_) {
-    const Port& port = network_.network_inputs[target];
-    if (input.bound)
-      lines.push_back(
-          "input " + std::to_string(target) + " (" + port.name + "): copied, since " +
-          why_copied(stored_input(target), TensorDesc::row_major(port.type, port.shape)));
+    if (!input.bound) continue;
+    if (const std::string why = why_copied(network_.whole, target, input); !why.empty())
+      lines.push_back("input " + std::to_string(target) + " (" +
+                      network_.network_inputs[target].name + "): copied, since " + why);
   }
   return lines;
+}
+
+void RequestInputs::find_in_place(const SizedPlan& sized, InPlace::Wanted& wanted) {
+  for (auto& [target, input] : device_) {
+    // A plan for a part of a batch has a tensor of its own, which begins like the whole one.
+    input.in_place =
+        input.bound && &sized == &network_.whole && why_copied(sized, target, input).empty();
+    if (input.in_place)
+      wanted[{sized.plan.graph->parameters[target], 0}] = {input.buffer,
+                                                           static_cast<int64_t>(input.offset)};
+  }
 }
 
 void RequestInputs::begin(size_t images) {
@@ -249,9 +264,17 @@ void RequestInputs::upload() {
   for (auto& [target, input] : device_) {
     if (!input.bound && !input.pending) continue;
     const std::vector<cl::Event> after{input.ready};
-    input.copy->enqueue(work_.stream.queue, {input.buffer, static_cast<int64_t>(input.offset)},
-                        work_.buffer_of({network_.plan().graph->parameters[target], 0}),
-                        input.ready() != nullptr ? &after : nullptr);
+    if (input.in_place) {
+      if (input.ready() != nullptr) work_.stream.queue.enqueueBarrierWithWaitList(&after);
+    } else {
+      const Port& port = network_.network_inputs[target];
+      if (input.copy == nullptr)
+        input.copy = std::make_unique<TensorCopy>(
+            network_, TensorDesc::row_major(port.type, port.shape), stored_input(target));
+      input.copy->enqueue(work_.stream.queue, {input.buffer, static_cast<int64_t>(input.offset)},
+                          work_.buffer_of({network_.plan().graph->parameters[target], 0}),
+                          input.ready() != nullptr ? &after : nullptr);
+    }
     input.pending = false;
     input.ready = {};
   }

@@ -45,6 +45,9 @@ class RequestInputs {
   // Returns whether the next inference needs OpenCL's queue. CUDA graphs read host memory, and
   // imported memory that CUDA can map.
   bool need_queue() const;
+  // Notes the inputs that kernels of `sized` read in buffers of the application in the next
+  // inference.
+  void find_in_place(const SizedPlan& sized, InPlace::Wanted& wanted);
   // Copies the inputs that are not set anew from `before` into the memory that the next inference
   // uses. Needs the stream locked.
   void take_along(const RequestMemory& before);
@@ -74,6 +77,7 @@ class RequestInputs {
     std::unique_ptr<TensorCopy> copy;
     bool bound = false;    // false: another function has set the input since
     bool pending = false;  // needed by the next start(), even if images of the input were set since
+    bool in_place = false;  // the next inference reads it where it lies
   };
   // An image of an input, made of a picture in memory of the host or of the device.
   struct Picture {
@@ -90,6 +94,7 @@ class RequestInputs {
   };
   using Place = LostImages::Place;  // of the network's inputs
 
+  std::string why_copied(const SizedPlan& sized, size_t target, const DeviceInput& input) const;
   size_t network_input(size_t index) const;  // converts an index into the model's inputs()
   size_t tensor_input(size_t index) const;   // the same, for an input that is no plane
   const TensorDesc& stored_input(size_t target) const;

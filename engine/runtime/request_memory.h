@@ -24,6 +24,9 @@ struct RequestMemory {
   };
   // The kernels of a plan for part of a batch are bound when first needed.
   std::map<const SizedPlan*, Kernels> kernels;
+  // The tensors that these kernels use in buffers of the application (InPlace), by plan and storage
+  // root.
+  std::map<const SizedPlan*, std::map<std::pair<const Node*, int>, BoundBuffer>> elsewhere;
   // The launches of the steps up to `end`. `graph` is null if these steps have no launches.
   struct Segment {
     size_t end = 0;

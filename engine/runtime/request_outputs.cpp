@@ -12,11 +12,11 @@ namespace clinfer {
 
 void RequestOutputs::check_redirectable(size_t index) const {
   work_.check_idle();
-  const std::vector<Node*>& results = network_.plan().graph->results;
-  if (index >= results.size())
+  const size_t outputs = network_.outputs.size();
+  if (index >= outputs)
     throw Error(ErrorCode::bad_argument, "there is no output " + std::to_string(index) +
-                                             "; the model has " + std::to_string(results.size()));
-  const Edge edge = results[index]->inputs[0];
+                                             "; the model has " + std::to_string(outputs));
+  const Edge edge = network_.plan().graph->results[index]->inputs[0];
   if (edge.node->def != nullptr && edge.node->def->rows_depend_on_data)
     throw Error(ErrorCode::unsupported,
                 "output " + std::to_string(index) +
@@ -84,7 +84,9 @@ void RequestOutputs::deliver(size_t index, const Edge& edge) {
   const TensorDesc& from = edge.node->outputs[edge.port].desc;
   const TensorDesc to = TensorDesc::row_major(host_type(network_.outputs[index].type), from.shape);
   if (to.elements() == 0) return;
-  if (edge.node->is("Constant") || host_values_.contains(key(storage_root(edge)))) {
+  if (output.in_place) {
+    // The kernels have written it there.
+  } else if (is_on_host(edge)) {
     const Tensor value = value_of(edge, to.type);
     work_.stream.queue.enqueueWriteBuffer(output.buffer, CL_TRUE, output.offset, value.bytes(),
                                           value.raw());
@@ -100,20 +102,37 @@ void RequestOutputs::deliver(size_t index, const Edge& edge) {
                                                output.image.getImageInfo<CL_IMAGE_HEIGHT>(), 1});
 }
 
-std::vector<std::string> RequestOutputs::explain() const {
+std::string RequestOutputs::why_copied(const SizedPlan& sized, size_t index,
+                                       const DeviceOutput& output,
+                                       const InPlace::Wanted& inputs) const {
+  const Edge& edge = sized.plan.graph->results[index]->inputs[0];
+  const Node* const producer = storage_root(edge).node;
+  if (std::ranges::any_of(sized.plan.steps,
+                          [&](const Step& step) { return step.node == producer && step.on_host; }))
+    return "the host computes it";
+  for (const auto& [tensor, buffer] : inputs)
+    if (whole_of(buffer.buffer) == whole_of(output.buffer))
+      return "an input lies in the same memory";
+  return work_.in_place.why_not(sized, edge, given(index), output.buffer, output.offset, false);
+}
+
+std::vector<std::string> RequestOutputs::explain(const InPlace::Wanted& inputs) const {
   std::vector<std::string> lines;
-  for (const auto& [index, output] : device_) {
-    const Edge& edge = network_.plan().graph->results[index]->inputs[0];
-    const auto& steps = network_.plan().steps;
-    const bool by_host = std::ranges::any_of(steps, [&](const Step& step) {
-      return step.node == storage_root(edge).node && step.on_host;
-    });
-    lines.push_back("output " + std::to_string(index) + " (" + network_.outputs[index].name +
-                    "): copied, since " +
-                    (by_host ? "the host computes it"
-                             : why_copied(edge.node->outputs[edge.port].desc, given(index))));
-  }
+  for (const auto& [index, output] : device_)
+    if (const std::string why = why_copied(network_.whole, index, output, inputs); !why.empty())
+      lines.push_back("output " + std::to_string(index) + " (" + network_.outputs[index].name +
+                      "): copied, since " + why);
   return lines;
+}
+
+void RequestOutputs::find_in_place(const SizedPlan& sized, InPlace::Wanted& wanted) {
+  const InPlace::Wanted inputs = wanted;
+  for (auto& [index, output] : device_) {
+    output.in_place = &sized == &network_.whole && why_copied(sized, index, output, inputs).empty();
+    const Edge& edge = sized.plan.graph->results[index]->inputs[0];
+    if (output.in_place)
+      wanted[{edge.node, edge.port}] = {output.buffer, static_cast<int64_t>(output.offset)};
+  }
 }
 
 void RequestOutputs::clear() {
@@ -132,7 +151,7 @@ void RequestOutputs::read_operands(const Node& host_step) {
 
 void RequestOutputs::read_results() {
   const std::vector<Node*>& results = work_.sized->plan.graph->results;
-  for (size_t i = 0; i < results.size(); ++i) {
+  for (size_t i = 0; i < network_.outputs.size(); ++i) {
     if (device_.contains(i))
       deliver(i, results[i]->inputs[0]);
     else
@@ -145,7 +164,7 @@ void RequestOutputs::read_results() {
 // as well, since both may be overwritten sooner, and small results, which would keep a large memory
 // alive while applications hold them.
 void RequestOutputs::read_back(const Edge& edge, bool is_result) {
-  if (edge.node->is("Constant") || host_values_.count(key(storage_root(edge)))) return;
+  if (is_on_host(edge)) return;
   const TensorDesc& desc = edge.node->outputs[edge.port].desc;
   if (desc.elements() == 0) return;
   Readback& readback = readbacks_[key(edge)];
@@ -195,8 +214,7 @@ Tensor RequestOutputs::value_of(const Edge& edge, ElementType type) const {
 }
 
 bool RequestOutputs::lies_as_half(const Edge& edge) const {
-  return !edge.node->is("Constant") && !host_values_.contains(key(storage_root(edge))) &&
-         edge.node->outputs[edge.port].desc.type == ElementType::f16;
+  return !is_on_host(edge) && edge.node->outputs[edge.port].desc.type == ElementType::f16;
 }
 
 void RequestOutputs::set_value(const Edge& edge, Tensor value) {
@@ -206,7 +224,7 @@ void RequestOutputs::set_value(const Edge& edge, Tensor value) {
 void RequestOutputs::collect() {
   const Graph& graph = *work_.sized->plan.graph;
   outputs_.clear();
-  for (size_t i = 0; i < graph.results.size(); ++i) {
+  for (size_t i = 0; i < network_.outputs.size(); ++i) {
     if (device_.contains(i)) {
       outputs_.emplace_back();
       continue;

@@ -22,11 +22,14 @@ class RequestOutputs {
   const cl::Buffer& own_buffer(size_t index);
   void set_image(size_t index, const cl::Image2D& image);
 
-  // Implements opencl::explain() for outputs.
-  std::vector<std::string> explain() const;
+  // Implements opencl::explain() for outputs. `inputs`: those that are read in place.
+  std::vector<std::string> explain(const InPlace::Wanted& inputs) const;
 
   // Returns whether an output goes to memory of the device, which CUDA graphs do not support.
   bool need_queue() const { return !device_.empty(); }
+  // Notes the outputs that kernels of `sized` write to buffers of the application in the next
+  // inference; `wanted` has the inputs.
+  void find_in_place(const SizedPlan& sized, InPlace::Wanted& wanted);
   // Releases the results of the last inference.
   void clear();
   // Begins a segment. One of the two functions below reads back what it computes. Needs the stream
@@ -34,6 +37,10 @@ class RequestOutputs {
   void begin_segment();
   void read_operands(const Node& host_step);
   void read_results();
+  // Returns whether the value is a constant, or the result of a step on the host.
+  bool is_on_host(const Edge& edge) const {
+    return edge.node->is("Constant") || host_values_.contains(key(storage_root(edge)));
+  }
   // Returns a tensor on the host, row-major; without a copy if it was read back in that form.
   Tensor value_of(const Edge& edge, ElementType type) const;
   void set_value(const Edge& edge, Tensor value);  // a result of a host step
@@ -51,6 +58,7 @@ class RequestOutputs {
     size_t offset = 0;
     cl::Image2D image;  // receives the buffer's elements; may be none
     std::map<const SizedPlan*, std::unique_ptr<TensorCopy>> copies;
+    bool in_place = false;  // the next inference writes it where it is to lie
   };
   // A range of device memory that the host reads after a segment, as a copy or in place.
   struct Readback {
@@ -62,6 +70,9 @@ class RequestOutputs {
 
   void check_redirectable(size_t index) const;
   TensorDesc given(size_t index) const;  // as applications see it
+  // `inputs`: memory that the inference reads where it lies.
+  std::string why_copied(const SizedPlan& sized, size_t index, const DeviceOutput& output,
+                         const InPlace::Wanted& inputs) const;
   void deliver(size_t index, const Edge& edge);
   void read_back(const Edge& edge, bool is_result);
   bool lies_as_half(const Edge& edge) const;  // in the memory that was read back

@@ -7,6 +7,7 @@
 
 #include "engine/runtime/device_network.h"
 #include "engine/runtime/graph_run.h"
+#include "engine/runtime/in_place.h"
 #include "engine/runtime/queue_run.h"
 #include "engine/runtime/request_memory.h"
 
@@ -20,6 +21,7 @@ struct RequestWork {
   std::shared_ptr<RequestMemory> memory;  // of the present or last inference
   const SizedPlan* sized;                 // the plan of the present or last inference
   QueueRun by_queue;
+  InPlace in_place;
   std::unique_ptr<GraphRun> by_graph;  // null where the network has no graphs
   PlanRun* run = &by_queue;            // of the present or last inference
   bool running = false;

@@ -50,7 +50,7 @@ std::string why_copied(const TensorDesc& stored, const TensorDesc& given) {
     return "its kernels use another order in memory (" +
            std::string(stored.is_channels_last() ? "channels last" : "a part of another tensor") +
            ")";
-  return "its kernels are bound to the memory of the request, where the tensor lies among others";
+  return "";
 }
 
 }  // namespace clinfer

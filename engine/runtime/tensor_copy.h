@@ -25,8 +25,8 @@ class TensorCopy {
   std::vector<cl::Kernel> kernels_;
 };
 
-// Returns why kernels do not use `given`, a tensor of the application, in place of their own,
-// `stored`: "its kernels use f16, the application has f32".
+// Returns what differs between `stored`, a tensor as kernels use it, and `given`, that of the
+// application: "its kernels use f16, the application has f32"; "" if they lie alike.
 std::string why_copied(const TensorDesc& stored, const TensorDesc& given);
 
 }  // namespace clinfer

@@ -118,7 +118,7 @@ Side side_of(const Arguments& arguments, bool second) {
     }
     side.config.device = arguments.value("--device-b").value_or(side.config.device);
   }
-  options.config_file = side.config.config_file;
+  options.config_file = side.config.config_files();
   side.element = element_words(options, side.config.device, settings);
   return side;
 }

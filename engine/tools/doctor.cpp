@@ -302,7 +302,7 @@ void run(const Arguments& arguments) {
   for (const std::string& text : arguments.all("--reshape"))
     options.reshape += (options.reshape.empty() ? "" : ";") + text;
   const Config config = read_config(arguments);
-  options.config_file = config.config_file;
+  options.config_file = config.config_files();
   const VideoModel model(options, config);
   const std::vector<VideoFrame> frames =
       sample_frames(videos, arguments.number("--frames", kFrames, 1, 10000));

@@ -27,7 +27,7 @@ ModelOptions options_of(const Arguments& arguments) {
   options.outputs = arguments.value("--outputs").value_or("");
   for (const std::string& text : arguments.all("--reshape"))
     options.reshape += (options.reshape.empty() ? "" : ";") + text;
-  options.config_file = read_config(arguments).config_file;
+  options.config_file = read_config(arguments).config_files();
   return options;
 }
 

@@ -67,7 +67,7 @@ void say_notes(const Model& model) {
 std::string size_for_open(const Arguments& arguments) {
   ModelOptions options;
   options.model = arguments.positional(0);
-  options.config_file = read_config(arguments).config_file;
+  options.config_file = read_config(arguments).config_files();
   std::string size = arguments.all("--reshape").empty() ? size_for_open(options) : "";
   if (!size.empty())
     std::fprintf(stderr,
@@ -79,7 +79,7 @@ std::string size_for_open(const Arguments& arguments) {
 
 std::shared_ptr<const Model> read_model(const Arguments& arguments) {
   const std::string file = model_file(arguments.positional(0)),
-                    config = read_config(arguments).config_file;
+                    config = read_config(arguments).config_files();
   InputShapes shapes = read_shapes(arguments);
   std::shared_ptr<const Model> model;
   try {

@@ -133,7 +133,7 @@ void run(const Arguments& arguments) {
   original.options.model = arguments.positional(0);
   original.options.labels_file = arguments.value("--labels-file").value_or("");
   original.config = read_config(arguments);
-  original.options.config_file = original.config.config_file;
+  original.options.config_file = original.config.config_files();
   original.element =
       element_words(original.options, original.config.device, arguments.all("--config"));
   const Network network = describe_network(original.options);

@@ -174,6 +174,126 @@ static void test_requests(const clinfer_compiled *compiled) {
   free(elsewhere);
 }
 
+/* [?,2]: max(x, 0), and the sum of all inputs so far of [1,2]. */
+#define PORT(id, rows) "<port id='" id "' precision='FP32'><dim>" rows "</dim><dim>2</dim></port>"
+#define EDGE(from, from_port, to, to_port) \
+  "<edge from-layer='" from "' from-port='" from_port "' to-layer='" to "' to-port='" to_port "'/>"
+static const char kOpen[] =
+    "<net name='open' version='11'><layers><layer id='0' name='in' type='Parameter' version='opset1'>"
+    "<data element_type='f32' shape='?,2'/><output>" PORT("0", "-1") "</output></layer>"
+    "<layer id='1' name='relu' type='ReLU' version='opset1'><input>" PORT("0", "-1") "</input><output>"
+    PORT("1", "-1") "</output></layer><layer id='2' name='out' type='Result' version='opset1'><input>"
+    PORT("0", "-1") "</input></layer></layers><edges>" EDGE("0", "0", "1", "0") EDGE("1", "1", "2", "0")
+    "</edges></net>";
+static const char kSum[] =
+    "<net name='sum' version='11'><layers><layer id='0' name='in' type='Parameter' version='opset1'>"
+    "<data element_type='f32' shape='1,2'/><output>" PORT("0", "1") "</output></layer>"
+    "<layer id='1' name='before' type='ReadValue' version='opset6'>"
+    "<data variable_id='total' variable_type='f32' variable_shape='1,2'/><output>" PORT("0", "1")
+    "</output></layer><layer id='2' name='added' type='Add' version='opset1'><input>" PORT("0", "1")
+    PORT("1", "1") "</input><output>" PORT("2", "1") "</output></layer>"
+    "<layer id='3' name='after' type='Assign' version='opset6'><data variable_id='total'/><input>"
+    PORT("0", "1") "</input></layer><layer id='4' name='out' type='Result' version='opset1'><input>"
+    PORT("0", "1") "</input></layer></layers><edges>" EDGE("0", "0", "2", "0") EDGE("1", "0", "2", "1")
+    EDGE("2", "2", "3", "0") EDGE("2", "2", "4", "0") "</edges></net>";
+
+static clinfer_request *request_of(const char *text) {
+  clinfer_model *model = NULL;
+  clinfer_compiled *compiled = NULL;
+  clinfer_request *request = NULL;
+  GOOD(clinfer_model_read_bytes(text, strlen(text), NULL, 0, "text", NULL, &model));
+  GOOD(clinfer_compile(model, "CPU", NULL, &compiled));
+  GOOD(clinfer_request_create(compiled, &request));
+  if (text == kSum) {
+    clinfer_port port;
+    size_t index = 7;
+    EXPECT(clinfer_compiled_count(compiled, CLINFER_STATE) == 1);
+    GOOD(clinfer_compiled_port(compiled, CLINFER_STATE, 0, &port));
+    EXPECT(strcmp(port.name, "total") == 0 && port.rank == 2 && port.shape[1] == 2);
+    GOOD(clinfer_compiled_find(compiled, CLINFER_STATE, "total", &index));
+    EXPECT(index == 0);
+    REFUSED(clinfer_compiled_port(compiled, CLINFER_STATE, 1, &port), CLINFER_BAD_ARGUMENT, "no state 1");
+  }
+  clinfer_compiled_destroy(compiled);
+  clinfer_model_destroy(model);
+  return request;
+}
+
+/* The last of the outputs of rows x 2 numbers that begin at `first`. */
+static float last_of(clinfer_request *request, int64_t rows, float first) {
+  float values[16] = {0};
+  const int64_t shape[] = {rows, 2};
+  for (int64_t i = 0; i < 2 * rows; ++i) values[i] = first + (float)i;
+  const clinfer_tensor input = {values, (size_t)rows * 2 * sizeof *values, shape, 2, CLINFER_F32};
+  clinfer_tensor output;
+  GOOD(clinfer_request_set_input(request, 0, &input));
+  GOOD(clinfer_request_infer(request));
+  GOOD(clinfer_request_output(request, 0, &output));
+  EXPECT(output.rank == 2 && output.shape[0] == rows && output.shape[1] == 2);
+  return ((const float *)output.data)[2 * rows - 1];
+}
+
+static void test_states(void) {
+  clinfer_request *const request = request_of(kSum);
+  clinfer_tensor state;
+  GOOD(clinfer_request_state(request, 0, &state));
+  EXPECT(((const float *)state.data)[1] == 0);
+  EXPECT(last_of(request, 1, 1) == 2);
+  EXPECT(last_of(request, 1, 10) == 13);
+  GOOD(clinfer_request_state(request, 0, &state));
+  EXPECT(state.rank == 2 && state.type == CLINFER_F32 && ((const float *)state.data)[1] == 13);
+  GOOD(clinfer_request_reset_states(request));
+  EXPECT(last_of(request, 1, 1) == 2);
+  const float values[] = {100, 200};
+  const int64_t shape[] = {1, 2};
+  clinfer_tensor set = {values, sizeof values, shape, 2, CLINFER_F32};
+  GOOD(clinfer_request_set_state(request, 0, &set));
+  EXPECT(last_of(request, 1, 1) == 202);
+  REFUSED(clinfer_request_set_state(request, 1, &set), CLINFER_BAD_ARGUMENT, "no state 1");
+  REFUSED(clinfer_request_state(request, 1, &state), CLINFER_BAD_ARGUMENT, "no state 1");
+  set.bytes = 3;
+  REFUSED(clinfer_request_set_state(request, 0, &set), CLINFER_BAD_ARGUMENT, "3 bytes");
+  REFUSED(clinfer_request_reset_states(NULL), CLINFER_BAD_ARGUMENT, "NULL");
+  clinfer_request_destroy(request);
+}
+
+static void test_open_shapes(void) {
+  clinfer_request *const request = request_of(kOpen);
+  EXPECT(last_of(request, 1, 3) == 4);
+  EXPECT(last_of(request, 5, 3) == 12);
+  EXPECT(last_of(request, 2, 3) == 6);
+  EXPECT(last_of(request, 5, 1) == 10);
+  clinfer_request_destroy(request);
+}
+
+static void test_layers(const clinfer_model *model) {
+  clinfer_layers *layers = NULL;
+  clinfer_layer layer;
+  GOOD(clinfer_query(model, "CPU", NULL, &layers));
+  const size_t count = clinfer_layers_count(layers);
+  EXPECT(count > 5);
+  const char *names[1000], *devices[1000];
+  for (size_t i = 0; i < count && i < 1000; ++i) {
+    GOOD(clinfer_layers_at(layers, i, &layer));
+    EXPECT(strcmp(layer.device, "CPU.0") == 0 && layer.name[0] != 0 && layer.type[0] != 0);
+    EXPECT(layer.on_host == (layer.reason[0] != 0));
+    names[i] = layer.name;
+    devices[i] = layer.device;
+  }
+  REFUSED(clinfer_layers_at(layers, count, &layer), CLINFER_BAD_ARGUMENT, "no layer");
+  clinfer_model *placed = NULL, *none = NULL;
+  clinfer_compiled *compiled = NULL;
+  GOOD(clinfer_model_with_devices(model, names, devices, count, &placed));
+  GOOD(clinfer_compile(placed, "HETERO:CPU", NULL, &compiled));
+  clinfer_compiled_destroy(compiled);
+  clinfer_model_destroy(placed);
+  names[0] = "no such layer";
+  REFUSED(clinfer_model_with_devices(model, names, devices, 1, &none), CLINFER_BAD_ARGUMENT, "no such layer");
+  REFUSED(clinfer_query(model, "GPU.77", NULL, &layers), CLINFER_NO_DEVICE, "GPU.77");
+  clinfer_layers_destroy(layers);
+  clinfer_layers_destroy(NULL);
+}
+
 int main(int argc, char **argv) {
   if (argc != 2) return 2;
   EXPECT(strcmp(clinfer_version(), CLINFER_VERSION) == 0);
@@ -220,6 +340,9 @@ int main(int argc, char **argv) {
   REFUSED(clinfer_compile(model, "TPU", NULL, NULL), CLINFER_BAD_ARGUMENT, "NULL");
   EXPECT(clinfer_compile(model, "GPU.77", NULL, &of_bytes) == CLINFER_NO_DEVICE);
   clinfer_config_destroy(config);
+  test_layers(model);
+  test_states();
+  test_open_shapes();
   clinfer_model_destroy(model);
   clinfer_model_destroy(same);
 

@@ -33,6 +33,28 @@ def tensor_of(pixels):
     return memoryview(array.array("f", list(pixels * 3))).cast("B").cast("f", (1, 3, HEIGHT, WIDTH))
 
 
+def small(layers, edges):
+    """A model as text; a layer: (type, opset, attributes, inputs, shape)."""
+    def port(number, shape):
+        return f"<port id='{number}' precision='FP32'>" + "".join(f"<dim>{dim}</dim>" for dim in shape) + "</port>"
+    text = ""
+    for number, (kind, opset, attributes, inputs, shape) in enumerate(layers):
+        ins = "".join(port(i, shape) for i in range(inputs))
+        out = "" if kind in ("Result", "Assign") else f"<output>{port(inputs, shape)}</output>"
+        text += (f"<layer id='{number}' name='{kind}{number}' type='{kind}' version='opset{opset}'><data {attributes}/>"
+                 + (f"<input>{ins}</input>" if ins else "") + out + "</layer>")
+    wires = "".join("<edge from-layer='%d' from-port='%d' to-layer='%d' to-port='%d'/>" % edge for edge in edges)
+    return f"<net name='small' version='11'><layers>{text}</layers><edges>{wires}</edges></net>"
+
+
+def floats(*values, shape):
+    return memoryview(array.array("f", values)).cast("B").cast("f", shape)
+
+
+def listed(tensor):
+    return list(memoryview(tensor).cast("B").cast("f"))
+
+
 class Package(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -120,6 +142,84 @@ class Package(unittest.TestCase):
             clinfer.Model.from_bytes(xml, name="mine")
         self.assertEqual(refused.exception.code, "BAD_MODEL")
 
+    def test_dlpack(self):
+        text = small([("Parameter", 1, "element_type='f32' shape='2,3'", 0, (2, 3)), ("ReLU", 1, "", 1, (2, 3)), ("Result", 1, "", 1, (2, 3))],
+                     [(0, 0, 1, 0), (1, 1, 2, 0)])
+        config = {"INFERENCE_PRECISION": "f32"}
+        with (clinfer.Model.from_bytes(text) as model, model.compile("CPU", config) as first, model.compile("CPU", config) as second,
+              first.create_request() as a, second.create_request() as b):
+            a.set_input(0, floats(-1, 2, -3, 4, -5, 6, shape=(2, 3)))
+            on_device = a.output_tensor()
+            self.assertEqual((on_device.type, on_device.shape, on_device.__dlpack_device__()), ("f32", (2, 3), (4, 0)))
+            on_device.__dlpack__()  # nobody takes it
+            b.set_input(0, on_device)
+            a.start()
+            a.wait()
+            self.assertEqual(listed(b.infer()[0]), [0, 2, 0, 4, 0, 6])
+            self.assertEqual(listed(b.infer(floats(*range(6), shape=(2, 3)))[0]), [0, 1, 2, 3, 4, 5])
+            with self.assertRaisesRegex(ValueError, "input image"):
+                self.model.create_request().set_input(0, on_device)
+            if numpy is None:
+                return
+
+            class Other:  # a tensor of another package, which has no buffer
+                def __init__(self, array):
+                    self.array = array
+
+                def __dlpack__(self, **_):
+                    return self.array.__dlpack__()
+
+                def __dlpack_device__(self):
+                    return self.array.__dlpack_device__()
+
+            values = numpy.arange(-3, 3, dtype="f4").reshape(2, 3)
+            for array in (values, values.astype("i4"), values.astype("f2")):
+                self.assertEqual(listed(b.infer(Other(array))[0]), [0, 0, 0, 0, 1, 2])
+            with self.assertRaisesRegex(TypeError, "contiguous"):
+                b.set_input(0, Other(numpy.zeros((3, 2), "f4").T))
+
+    def test_states(self):
+        text = small([("Parameter", 1, "element_type='f32' shape='1,2'", 0, (1, 2)),
+                      ("ReadValue", 6, "variable_id='total' variable_type='f32' variable_shape='1,2'", 0, (1, 2)),
+                      ("Add", 1, "", 2, (1, 2)), ("Assign", 6, "variable_id='total'", 1, (1, 2)), ("Result", 1, "", 1, (1, 2))],
+                     [(0, 0, 2, 0), (1, 0, 2, 1), (2, 2, 3, 0), (2, 2, 4, 0)])
+        with clinfer.Model.from_bytes(text).compile("CPU") as model, model.create_request() as request:
+            self.assertEqual(model.states, (clinfer.Port("total", "f32", (1, 2)),))
+            one = floats(1, 2, shape=(1, 2))
+            self.assertEqual(listed(request.infer(one)[0]), [1, 2])
+            self.assertEqual(listed(request.infer(one)[0]), [2, 4])
+            self.assertEqual(listed(request.state("total")), [2, 4])
+            request.reset_states()
+            self.assertEqual(listed(request.state()), [0, 0])
+            self.assertEqual(listed(request.infer(one)[0]), [1, 2])
+            request.set_state("total", floats(10, 20, shape=(1, 2)))
+            self.assertEqual(listed(request.infer(one)[0]), [11, 22])
+            with self.assertRaisesRegex(clinfer.Error, "there are total"):
+                request.state("other")
+        self.assertEqual(self.model.states, ())
+
+    def test_open_shapes(self):
+        text = small([("Parameter", 1, "element_type='f32' shape='?,2'", 0, (-1, 2)), ("ReLU", 1, "", 1, (-1, 2)),
+                      ("Result", 1, "", 1, (-1, 2))], [(0, 0, 1, 0), (1, 1, 2, 0)])
+        with clinfer.Model.from_bytes(text).compile("CPU") as model, model.create_request() as request:
+            for rows in (1, 3, 2, 3):
+                output = request.infer(floats(*range(-1, 2 * rows - 1), shape=(rows, 2)))[0]
+                self.assertEqual(memoryview(output).shape, (rows, 2))
+                self.assertEqual(listed(output), [0, *range(0, 2 * rows - 1)])
+            with self.assertRaisesRegex(clinfer.Error, r"\[\?,2\]"):
+                request.infer(floats(1, 2, 3, shape=(1, 3)))
+
+    def test_layers(self):
+        with clinfer.Model(MODEL) as model:
+            layers = model.query("CPU")
+            self.assertGreater(len(layers), 5)
+            for layer in layers:
+                self.assertEqual((layer.device, layer.on_host), ("CPU.0", layer.reason != ""))
+            with model.with_devices({layer.name: "CPU" for layer in layers}) as placed, placed.compile("HETERO:CPU") as compiled:
+                self.expect_ball(compiled(tensor_of(ball_at(60, 50)))[0], 60, 50)
+            with self.assertRaisesRegex(clinfer.Error, "no layer"):
+                model.with_devices({"nowhere": "CPU"})
+
     def test_calls_back(self):
         seen, over = [], threading.Event()
 
@@ -174,7 +274,9 @@ class Package(unittest.TestCase):
     def test_buffers(self):
         with self.model.create_request() as request, self.model.create_request() as other:
             request.set_input(0, tensor_of(ball_at(60, 50)))
+            self.assertEqual(request.explain(), [])
             self.assertGreater(request.output_buffer(0), 0)
+            self.assertRegex("".join(request.explain()), "output 0 .*: copied, since")
             request.start()
             request.wait()
             with self.assertRaisesRegex(clinfer.Error, "memory of the device"):

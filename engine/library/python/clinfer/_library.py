@@ -35,6 +35,12 @@ class PortText(ctypes.Structure):
     _fields_ = [("name", c_char_p), ("shape", POINTER(c_int64)), ("rank", c_size_t), ("type", c_int)]
 
 
+class LayerText(ctypes.Structure):
+    """clinfer_layer."""
+
+    _fields_ = [("name", c_char_p), ("type", c_char_p), ("device", c_char_p), ("reason", c_char_p), ("on_host", c_int)]
+
+
 class Picture(ctypes.Structure):
     """clinfer_picture."""
 
@@ -69,6 +75,12 @@ _CHECKED: dict[str, list[Any]] = {
     "request_cancel": [c_void_p],
     "request_infer": [c_void_p],
     "request_output": [c_void_p, c_size_t, POINTER(Tensor)],
+    "query": [c_void_p, c_char_p, c_void_p, POINTER(c_void_p)],
+    "layers_at": [c_void_p, c_size_t, POINTER(LayerText)],
+    "model_with_devices": [c_void_p, POINTER(c_char_p), POINTER(c_char_p), c_size_t, POINTER(c_void_p)],
+    "request_reset_states": [c_void_p],
+    "request_state": [c_void_p, c_size_t, POINTER(Tensor)],
+    "request_set_state": [c_void_p, c_size_t, POINTER(Tensor)],
 }
 _OTHERS: dict[str, tuple[Any, list[Any]]] = {
     "version": (c_char_p, []),
@@ -89,6 +101,9 @@ _OTHERS: dict[str, tuple[Any, list[Any]]] = {
     "compiled_warning": (c_char_p, [c_void_p, c_size_t]),
     "compiled_count": (c_size_t, [c_void_p, c_int]),
     "request_destroy": (None, [c_void_p]),
+    "request_explanation": (c_char_p, [c_void_p, c_size_t]),
+    "layers_destroy": (None, [c_void_p]),
+    "layers_count": (c_size_t, [c_void_p]),
 }
 
 

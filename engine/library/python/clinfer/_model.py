@@ -1,17 +1,18 @@
 """Devices, models and compiled models."""
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from clinfer._library import Handle, PortText, call, made, text
+from clinfer._library import Handle, LayerText, PortText, call, made, text
 from clinfer._request import Request
 from clinfer._tensor import TYPES, contiguous
 
-_INPUT, _OUTPUT = 0, 1
+_INPUT, _OUTPUT, _STATE = 0, 1, 2
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,29 @@ class Port:
     shape: tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class Layer:
+    """A layer of a model, and the device that would compute it."""
+
+    name: str
+    type: str
+    device: str
+    on_host: bool  # the host computes it for that device
+    reason: str  # why the device has no kernel for it; "" where it has one
+
+
+@contextlib.contextmanager
+def _config(keys: Mapping[str, Any]) -> Iterator[ctypes.c_void_p]:
+    handle = made("config_create")
+    try:
+        for key, value in keys.items():
+            value = ("NO", "YES")[value] if isinstance(value, bool) else str(value)
+            call("config_set", handle, text(key), text(value))
+        yield handle
+    finally:
+        call("config_destroy", handle)
+
+
 def _shapes(shapes: str | Mapping[str | int, Any] | None) -> bytes | None:
     if shapes is None:
         return None
@@ -76,10 +100,8 @@ class Model(Handle):
         if isinstance(model, str):
             model = model.encode()
         parts = [bytes(contiguous(part)) for part in (model, weights)]
-        made_one = cls.__new__(cls)
-        Handle.__init__(made_one, made("model_read_bytes", parts[0], len(parts[0]), parts[1], len(parts[1]), text(name),
-                                       _shapes(shapes)))
-        return made_one
+        return cls._of(made("model_read_bytes", parts[0], len(parts[0]), parts[1], len(parts[1]), text(name),
+                            _shapes(shapes)))
 
     def info(self, key: str) -> str | None:
         """A value that the file states below <rt_info>, or an ONNX model's metadata: "model_info/labels"."""
@@ -91,14 +113,37 @@ class Model(Handle):
 
         Keys of the engine are given by name, PERFORMANCE_HINT="THROUGHPUT"; True and False are YES and NO.
         """
-        handle = made("config_create")
+        with _config({**(config or {}), **keys}) as settings:
+            return CompiledModel(made("compile", self.handle, text(device), settings))
+
+    def query(self, device: str = "GPU", config: Mapping[str, Any] | None = None, **keys: Any) -> list[Layer]:
+        """Which device of a list ("HETERO:GPU,CPU"; or one device) computes which layer, and why not. Compiles nothing."""
+        with _config({**(config or {}), **keys}) as settings:
+            handle = made("query", self.handle, text(device), settings)
         try:
-            for key, value in {**(config or {}), **keys}.items():
-                value = ("NO", "YES")[value] if isinstance(value, bool) else str(value)
-                call("config_set", handle, text(key), text(value))
-            return CompiledModel(made("compile", self.handle, text(device), handle))
+            layers = []
+            for index in range(call("layers_count", handle)):
+                layer = LayerText()
+                call("layers_at", handle, index, ctypes.byref(layer))
+                name, kind, where, reason = (part.decode("utf-8", "replace")
+                                             for part in (layer.name, layer.type, layer.device, layer.reason))
+                layers.append(Layer(name, kind, where, bool(layer.on_host), reason))
+            return layers
         finally:
-            call("config_destroy", handle)
+            call("layers_destroy", handle)
+
+    def with_devices(self, devices: Mapping[str, str]) -> Model:
+        """The model with a device for each layer that query() lists, by the layer's name; HETERO obeys them."""
+        names, places = (ctypes.c_char_p * len(devices))(), (ctypes.c_char_p * len(devices))()
+        for i, (name, device) in enumerate(devices.items()):
+            names[i], places[i] = text(name), text(device)
+        return self._of(made("model_with_devices", self.handle, names, places, len(devices)))
+
+    @classmethod
+    def _of(cls, handle: ctypes.c_void_p) -> Model:
+        model = cls.__new__(cls)
+        Handle.__init__(model, handle)
+        return model
 
 
 class CompiledModel(Handle):
@@ -110,6 +155,8 @@ class CompiledModel(Handle):
         super().__init__(handle)
         self.inputs: tuple[Port, ...] = self._ports(_INPUT)
         self.outputs: tuple[Port, ...] = self._ports(_OUTPUT)
+        #: Values that a request keeps from one inference to the next (ReadValue and Assign of an IR).
+        self.states: tuple[Port, ...] = self._ports(_STATE)
         #: The device: "CPU.0".
         self.device: str = call("compiled_device", handle).decode()
         #: How many requests in flight keep the device busy.
@@ -146,6 +193,10 @@ class CompiledModel(Handle):
     def output_index(self, name: int | str) -> int:
         """Likewise, of an output."""
         return self._index(_OUTPUT, name)
+
+    def state_index(self, name: int | str) -> int:
+        """Likewise, of a state."""
+        return self._index(_STATE, name)
 
     def create_request(self) -> Request:
         """A request with memory of its own, for one inference at a time."""

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from clinfer._dlpack import DeviceTensor, Import
 from clinfer._library import CALLBACK, Error, Handle, Picture, Tensor, call, error_of, made
 from clinfer._tensor import BY_NAME, contiguous, from_c, shaped, to_c
 
@@ -16,6 +17,14 @@ if TYPE_CHECKING:
 _FORMATS = {"rgb": (6, 3), "bgr": (7, 3), "rgbx": (8, 4), "bgrx": (9, 4), "grey": (12, 1), "gray": (12, 1)}
 _RESIZE = {"stretch": 0, "letterbox": 1, "crop": 2}
 _COLORS = {"bgr": 0, "rgb": 1, "grey": 2, "gray": 2}
+
+
+def _has_buffer(value: Any) -> bool:
+    try:
+        memoryview(value)
+    except TypeError:
+        return False
+    return True
 
 
 class Request(Handle):
@@ -30,14 +39,30 @@ class Request(Handle):
         super().__init__(made("request_create", model.handle))
         self._model = model
         self._frames: dict[tuple[int, int], Any] = {}  # read until wait() has returned
+        self._buffers: dict[int, Import] = {}  # tensors of others on the device
         self._callback: Any = None
 
     def set_input(self, name: int | str, value: Any) -> None:
-        """Copies a value of the input's shape; its type is converted where it is another one."""
+        """Copies a value of the input's shape; its type is converted where it is another one.
+
+        Where the model's file leaves dimensions open, each inference may have other sizes there. Tensors of other packages are
+        taken by DLPack; those in a buffer of OpenCL (``output_tensor()``) stay on the device, and each start reads them.
+        """
         index = self._model.input_index(name)
-        tensor, kept = to_c(value)
+        if hasattr(value, "__dlpack_device__") and not _has_buffer(value):
+            kept = Import(value)
+            if kept.on_device:
+                port = self._model.inputs[index]
+                if (kept.shape, kept.type) != (port.shape, BY_NAME[port.type]):
+                    raise ValueError(f"input {port.name} is {list(port.shape)} of {port.type}, the tensor is {list(kept.shape)}")
+                call("request_set_input_buffer", self.handle, index, kept.data, kept.offset)
+                self._buffers[index] = kept
+                return
+            tensor = kept.as_c()
+        else:
+            tensor, kept = to_c(value)
         call("request_set_input", self.handle, index, ctypes.byref(tensor))
-        del kept
+        self._buffers.pop(index, None)
 
     def input_memory(self, name: int | str) -> Any:
         """An array to write the input to before each start, without a copy. Lives as long as the request."""
@@ -83,6 +108,19 @@ class Request(Handle):
         """Sends an output to a cl_mem that the request owns, and returns that as a number."""
         return made("request_output_buffer", self.handle, self._model.output_index(name)).value or 0
 
+    def output_tensor(self, name: int | str = 0) -> DeviceTensor:
+        """Sends an output to a buffer that the request owns, from now on, and returns that as a DLPack tensor of OpenCL."""
+        index = self._model.output_index(name)
+        port = self._model.outputs[index]
+        return DeviceTensor(self, self.output_buffer(index), "f32" if port.type in ("f16", "f64") else port.type, port.shape)
+
+    def explain(self) -> list[str]:
+        """Why inputs and outputs in buffers are copied on the device, one line each; empty where none is."""
+        lines: list[str] = []
+        while (line := call("request_explanation", self.handle, len(lines))) is not None:
+            lines.append(line.decode("utf-8", "replace"))
+        return lines
+
     def set_callback(self, function: Callable[[Request, Error | None], None] | None) -> None:
         """Calls ``function(request, error)`` on a thread of the request's own after each inference; None: nothing.
 
@@ -121,6 +159,22 @@ class Request(Handle):
     def outputs(self) -> list[Any]:
         """Copies of all outputs."""
         return [self.output(i) for i in range(len(self._model.outputs))]
+
+    def reset_states(self) -> None:
+        """Gives all states their initial values, as at first: where another sequence begins."""
+        call("request_reset_states", self.handle)
+
+    def state(self, name: int | str = 0) -> Any:
+        """A copy of a state (``CompiledModel.states``), which the last inference has left."""
+        tensor = Tensor()
+        call("request_state", self.handle, self._model.state_index(name), ctypes.byref(tensor))
+        return from_c(tensor)
+
+    def set_state(self, name: int | str, value: Any) -> None:
+        """Sets a state, as by an inference; the type is converted where it is another one."""
+        tensor, kept = to_c(value)
+        call("request_set_state", self.handle, self._model.state_index(name), ctypes.byref(tensor))
+        del kept
 
     def _set(self, values: tuple[Any, ...], named: dict[str, Any]) -> None:
         for index, value in enumerate(values):

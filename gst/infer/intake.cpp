@@ -27,6 +27,7 @@ void Intake::restart() {
   clip_.clear();
   frame_number_ = 0;
   dropped_ = asked_live_ = has_caps_ = has_surfaces_ = false;
+  resets_states_ = true;
   warned_of_fields_ = warned_of_transformation_ = told_of_device_copies_ = false;
 }
 
@@ -48,7 +49,7 @@ void Intake::flush() {
   gst_segment_init(&segment_, GST_FORMAT_TIME);
   frame_number_ = 0;
   clip_.clear();
-  shared_.renewed = true;
+  shared_.renewed = resets_states_ = true;
   const std::lock_guard lock(mutex_);
   quality_.earliest = GST_CLOCK_TIME_NONE;
 }
@@ -150,6 +151,7 @@ GstFlowReturn Intake::chain(Handle<GstBuffer> buffer) {
     return GST_FLOW_NOT_NEGOTIATED;
   }
   shared_.statistics.count_in();
+  if (GST_BUFFER_IS_DISCONT(buffer.get())) resets_states_ = true;
   GST_LOG_OBJECT(self_, "frame in: %" GST_TIME_FORMAT, GST_TIME_ARGS(GST_BUFFER_PTS(buffer.get())));
   bool readable = true;
   if constexpr (kHaveSurfaces)
@@ -255,7 +257,7 @@ bool Intake::set_caps(const GstEvent* event) {
   info_ = info;
   model_.follow_frame(info_);
   clip_.clear();
-  shared_.renewed = true;
+  shared_.renewed = resets_states_ = true;
   looked_at_rules_.reset();
   shared_.kind = is_dmabuf_caps(caps) ? &dmabuf_kind() : nullptr;
   if constexpr (kHaveCudaMemory) {

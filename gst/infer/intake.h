@@ -98,6 +98,7 @@ class Intake {
   uint64_t frame_number_ = 0;
   bool dropped_ = false;  // frames were dropped after the last one that was passed on
   bool asked_live_ = false;
+  bool resets_states_ = true;  // another sequence begins with the next frame that is inferred
   GstVideoOrientationMethod tagged_ = GST_VIDEO_ORIENTATION_IDENTITY;  // from the stream's tags
   bool warned_of_fields_ = false, warned_of_transformation_ = false;
   bool told_of_turning_ = false, told_of_device_copies_ = false;

@@ -204,8 +204,9 @@ bool Intake::submit(Job& job, const Settings& settings, bool waits) {
         clip.empty() ? Clip::Frames{input_for(job, *inference.session, orientation)} : clip;
     if (job.sample != nullptr && job.sample->inference == job.inferences.size() - 1)
       take_sample(job, frames, orientation);
-    const auto fill = [frames, visible = job.visible, &inference](InferRequest& request,
-                                                                  size_t image) {
+    const auto fill = [frames, visible = job.visible, resets = resets_states_, &inference](
+                          InferRequest& request, size_t image) {
+      if (resets) request.reset_states();
       inference.begun = Job::Clock::now();
       inference.placement =
           give_frames(request, inference.session->network, frames, visible, inference.region.rect,
@@ -222,6 +223,7 @@ bool Intake::submit(Job& job, const Settings& settings, bool waits) {
       return false;
     }
   }
+  if (!regions.empty()) resets_states_ = false;
   shared_.unreadable.count_readable();
   return true;
 }

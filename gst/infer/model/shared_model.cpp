@@ -220,7 +220,10 @@ std::shared_ptr<SharedModel> share(const Network& network, const Settings& setti
 
   std::vector<std::unique_ptr<InferRequest>> requests;
   const unsigned wanted = compiled.tier() == Tier::full ? settings.nireq : 0;
-  const unsigned count = wanted != 0 ? wanted : std::max(compiled.optimal_requests(), 1u);
+  // Frames of a network that keeps states follow each other in one request.
+  const unsigned count = !network.model->states().empty() ? 1
+                         : wanted != 0                    ? wanted
+                                       : std::max(compiled.optimal_requests(), 1u);
   for (unsigned i = 0; i < count; ++i) {
     requests.push_back(compiled.create_request());
     for (const auto& [input, value] : network.constants)
@@ -289,7 +292,8 @@ std::shared_ptr<SharedModel> compile_shared(const Network& network, const Settin
 std::shared_ptr<SharedModel> find_or_compile(const Network& network, const Settings& settings,
                                              std::shared_ptr<const SurfaceDisplay> display,
                                              bool replace, LoadWatch& watch) {
-  if (settings.model_instance_id.empty())
+  // States belong to one stream.
+  if (settings.model_instance_id.empty() || !network.model->states().empty())
     return compile_shared(network, settings, std::move(display), watch);
   static Registry registry;
   return registry.find_or_compile(network, settings, std::move(display), replace, watch);

@@ -66,7 +66,7 @@ std::shared_ptr<SharedModel> compile_shared(const Network& network, const Settin
                                             LoadWatch& watch);
 
 // Returns the model of settings.model_instance_id. The first caller compiles it; others wait for
-// it. Without an id, compiles a model for this caller alone. Throws Error, also if the id stands
+// it. Without an id, and for models that keep states, compiles a model for this caller alone. Throws Error, also if the id stands
 // for a model with other settings (the message names the setting); with `replace` the id instead
 // stands for the new model from then on, and elements that use the old one keep it. Calls `watch`
 // while waiting, too. Elements whose frames come on different displays do not share, because no

@@ -30,7 +30,8 @@ DecodeSettings decode_settings(const Network& network, const Settings& settings)
 void settle_config_file(const std::string& config, ModelOptions& options) {
   Config stated;
   stated.set_all(config);
-  if (!stated.config_file.empty()) options.config_file = stated.config_file;
+  if (stated.config_file.empty()) stated.config_file = options.config_file;
+  options.config_file = stated.config_files();
 }
 
 Config engine_config(const Network& network, const Settings& settings) {
@@ -40,6 +41,18 @@ Config engine_config(const Network& network, const Settings& settings) {
   config.batch = settings.batch_size == 0        ? kAutoBatch
                  : stated == settings.batch_size ? 0
                                                  : settings.batch_size;
+  const bool whole = settings.inference_region == RegionChoice::full_frame &&
+                     settings.regions.empty() && settings.tiles.empty();
+  if (!whole && !network.model->states().empty())
+    throw Error{ErrorCode::unsupported,
+                network.model->path() +
+                    " keeps states from one frame to the next, which parts of a frame would mix: "
+                    "leave out inference-region, regions and tiles"};
+  if (settings.verify != 0 && !network.model->states().empty())
+    throw Error{ErrorCode::unsupported,
+                network.model->path() +
+                    " keeps states from one frame to the next, without which a frame cannot be "
+                    "computed again: leave out verify"};
   config.nv12_two_inputs = settings.nv12_two_inputs;
   config.set_all(settings.config);
   if (config.tuning_mode.value_or(TuningMode::disabled) != TuningMode::disabled &&

@@ -2,6 +2,7 @@
 #include "gst/publish/result_line.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <set>

@@ -17,7 +17,7 @@ try:
     from gi.repository import Gst
 except (ImportError, ValueError):  # the system's Python has it, which is not always the first one
     if "--again" not in sys.argv and os.path.exists("/usr/bin/python3"):
-        os.execv("/usr/bin/python3", ["python3", *sys.argv, "--again"])
+        os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv, "--again"])
     sys.exit(77)
 
 SIZE = 8

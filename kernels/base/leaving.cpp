@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "kernels/base/error.h"
@@ -18,6 +19,11 @@ namespace clinfer {
 namespace {
 
 constexpr auto kLongestWait = std::chrono::seconds(10);
+// The time between two handlers that the watcher registers, and how many it registers in the life
+// of a process. Drivers register theirs when they compile for the first time; 20 s of loading cover
+// that, and an application that loads models for months keeps no more than these.
+constexpr auto kRegisterAgain = std::chrono::milliseconds(2);
+constexpr unsigned kMostHandlers = 10'000;
 
 thread_local size_t works_here = 0;  // of this thread
 
@@ -50,6 +56,31 @@ struct ExitWaits::Process {
     process.changed.wait_for(lock, kLongestWait, [&] { return process.works <= works_here; });
   }
 
+  // Starts the watcher, with `mutex` locked. A process that gets no thread goes without it.
+  void watch() {
+    if (watching || handlers == kMostHandlers) return;
+    try {
+      std::thread([this] { register_while_watched(); }).detach();
+      watching = true;
+    } catch (const std::system_error&) {
+    }
+  }
+
+  // Registers handlers, so that one of ours is always younger than those of a driver, which exit()
+  // on another thread than the first one would run first.
+  void register_while_watched() {
+    std::unique_lock lock(mutex);
+    const auto is_over = [this] { return watched == 0 || leaving; };
+    while (!is_over() && handlers < kMostHandlers) {
+      ++handlers;
+      lock.unlock();
+      std::atexit(leave);
+      lock.lock();
+      changed.wait_for(lock, kRegisterAgain, is_over);
+    }
+    watching = false;
+  }
+
   static std::atomic<Process*>& current() {
     static std::atomic<Process*>& all = *new std::atomic<Process*>(new Process);
     return all;
@@ -62,6 +93,9 @@ struct ExitWaits::Process {
   std::condition_variable changed;
   std::thread::id leaver;
   size_t to_the_end = 0, works = 0;
+  size_t watched = 0;  // works that call drivers which may register handlers
+  bool watching = false;
+  unsigned handlers = 0;  // registered by the watcher
 
   // exit() destroys its thread's thread_local objects before it calls any handler. So this
   // destructor runs before the handlers and destructors of drivers, whenever they were registered,
@@ -90,6 +124,9 @@ ExitWaits::ExitWaits(Until until) : process_(&Process::instance()), until_(until
     ++process_->works;
     if (until_ == Until::seconds) ++works_here;
   }
+  if (until_ == Until::answered) return;
+  ++process_->watched;
+  process_->watch();
 }
 
 ExitWaits::~ExitWaits() {
@@ -100,6 +137,7 @@ ExitWaits::~ExitWaits() {
     --process_->works;
     if (until_ == Until::seconds) --works_here;
   }
+  if (until_ != Until::answered) --process_->watched;
   process_->changed.notify_all();
 }
 

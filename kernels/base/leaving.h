@@ -15,7 +15,8 @@ bool is_leaving();
 // Once the process is ending, the constructor throws Error{cancelled} on all threads but the one
 // that ends it. May be nested. With `seconds` the object belongs to the thread that made it, which
 // may end the process meanwhile; `answered` is the same for work that passes from thread to thread,
-// such as an inference in flight.
+// such as an inference in flight. While work of the other two kinds goes on, a thread calls
+// notice_exit() again and again, since drivers register handlers when they load and compile.
 class ExitWaits {
  public:
   enum class Until { seconds, answered, to_the_end };

@@ -61,7 +61,7 @@ def main():
     parser.add_argument("--c-program", required=True)
     parser.add_argument("--times", type=int, default=4, help="of each way")
     parser.add_argument("--library", default="", help="part of its file's name")
-    parser.add_argument("--ways", default="return,exit,quick_exit,deinit,dlclose,library,python,opencl")
+    parser.add_argument("--ways", default="return,exit,quick_exit,thread,deinit,dlclose,library,python,opencl")
     parser.add_argument("--longest", type=float, default=0.4, help="seconds")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     arguments = parser.parse_args()

@@ -66,9 +66,6 @@ struct Job {
 };
 
 constexpr auto kPoll = std::chrono::milliseconds(20);  // between calls that ask whether to go on
-// The time between two calls of notice_exit() while a driver compiles in this process, since the
-// driver may register an exit handler at any time.
-constexpr auto kRegisterAgain = std::chrono::milliseconds(2);
 
 class Builder {
  public:
@@ -524,10 +521,8 @@ ProgramBuilder::~ProgramBuilder() {
   }
   state_->compilers->abandon(state_.get());
   // Waits for a driver that compiles in this process, which must not go on while the process ends.
-  for (std::unique_lock lock(state_->mutex); state_->builder.compiles_here() && !is_leaving();) {
-    notice_exit();
-    state_->changed.wait_for(lock, kRegisterAgain);
-  }
+  for (std::unique_lock lock(state_->mutex); state_->builder.compiles_here() && !is_leaving();)
+    state_->changed.wait_for(lock, kPoll);
 }
 
 void ProgramBuilder::want(const Instantiation& instantiation) {
@@ -548,10 +543,8 @@ ProgramBuilder::Built ProgramBuilder::get(const Instantiation& instantiation,
     lock.unlock();
     if (is_leaving() || !go_on())
       throw Error(ErrorCode::cancelled, "building the kernels was cancelled");
-    const bool here = state_->builder.compiles_here();
-    if (here) notice_exit();
     lock.lock();
-    state_->changed.wait_for(lock, here ? kRegisterAgain : kPoll, [&] { return job->done; });
+    state_->changed.wait_for(lock, kPoll, [&] { return job->done; });
   }
   if (job->error) std::rethrow_exception(job->error);
   return {job->program, job->cached};

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-HEADERS = ["async.h", "clinfer.h", "engine.h", "error.h", "frame.h", "no_answer.h", "opencl.h", "tensor.h"]
+HEADERS = ["async.h", "clinfer.h", "engine.h", "error.h", "frame.h", "no_answer.h", "opencl.h", "query.h", "tensor.h"]
 # Calls, or takes the address of, each function that the public headers declare and that is no member of an interface.
 EVERY_FUNCTION = r"""
 #include <clinfer/async.h>

@@ -1,5 +1,5 @@
-// Which device computes which layer, and why: before a model is compiled. This public header is for
-// applications that divide a model among devices by themselves (HETERO).
+// Tells before a model is compiled which device would compute which layer, and why. This public
+// header is for applications that divide a model among devices by themselves (HETERO).
 #pragma once
 
 #include <map>

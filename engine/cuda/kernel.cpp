@@ -23,7 +23,7 @@ struct Header {
           (log.empty() ? "" : " " + log));
 }
 
-// A compilation in the driver. The log lives as long.
+// A compilation in the driver, with its log, to which the driver writes until it is destroyed.
 class Link {
  public:
   explicit Link(const Driver& driver) : driver_(driver) {

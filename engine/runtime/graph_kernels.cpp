@@ -6,7 +6,7 @@ namespace clinfer {
 
 namespace {
 
-// To be changed when engine/cuda makes other code of the same PTX.
+// The version of the code in the cache. It changes when engine/cuda makes other code of the same PTX.
 constexpr const char* kVersion = "CUDA code 1|";
 
 }  // namespace

@@ -25,7 +25,7 @@ struct Feed {
   std::vector<Tensor> tensors;
   std::optional<ImageInput> image;
   const Frame* frame = nullptr;
-  // Whether each inference uploads its tensors, which were converted to the stored form once; else
+  // If set, each inference uploads its tensors, which were converted to the stored form once. Else
   // they stay on the device, as with requests of several devices.
   bool uploads = true;
 

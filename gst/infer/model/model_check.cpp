@@ -16,12 +16,12 @@ constexpr auto kAskAgain = std::chrono::milliseconds(100);
 // Number of inferences with errors like the device's, of which the one that differs most tells what
 // the precision explains.
 constexpr unsigned kRough = 3;
-// How many times as much a device may differ: its errors are no independent ones.
+// A device may differ by so many times as much, since its errors depend on each other.
 constexpr double kTypicalTimes = 8, kLargestTimes = 16;
 // Further tolerance, as a share of the typical and the largest value: errors of a device's
 // exponential functions and the like, whatever the precision.
 constexpr double kTypicalFloor = 1e-5, kLargestFloor = 1e-4;
-// Of confidences, and of the elements of maps.
+// Differences that are always allowed: of confidences, and of the elements of maps.
 constexpr double kConfidenceFloor = 0.05, kCellsFloor = 0.02;
 
 constexpr unsigned kSearches = 3;  // samples on which the layer is looked for

@@ -22,11 +22,11 @@ struct VerifyFinding {
   GstClockTime timestamp = GST_CLOCK_TIME_NONE;
   std::string what;    // for people: what differs and by how much
   std::string output;  // name of the output that differs most beyond what precision explains
-  // Of that output: the difference, and the most that the precision explains, as shares of its
-  // typical value.
+  // The difference of that output, and the most that the precision explains, as shares of its typical
+  // value.
   double difference = 0, explained = 0;
   size_t lost = 0, added = 0;  // objects that the device lacks, or has in addition
-  // After an earlier sample that differs: the first layer that does. Empty layer: none does.
+  // The first layer that differs, if an earlier sample did. Its name is empty if none does.
   std::optional<LayerDifference> layer;
 };
 

@@ -17,7 +17,7 @@ class Pace {
   // `share`: of a core, above 0. `ahead`: how much processor time may be used before it is earned.
   Pace(double share, Seconds ahead);
 
-  // Called by a thread before its work.
+  // Begins a piece of work; the thread that does the work calls this.
   void begin();
   // Sleeps until the work so far has earned its processor time. Throws Error{cancelled} once `stop`
   // is requested.

@@ -49,7 +49,7 @@ Tensor rows_of(const Tensor& value, const Shape& shape, size_t image) {
 
 constexpr auto kAskAgain = std::chrono::milliseconds(50);
 
-// Of the elements' property verify, for all of them that share a model.
+// The share of a core that checks (property verify) of all elements with one model may use.
 constexpr double kShareOfCore = 0.045;
 
 // Keeps one model for each id. An entry lives as long as an element uses or compiles its model.

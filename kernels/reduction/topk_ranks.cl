@@ -1,6 +1,6 @@
-// Selects the first K values of long rows, in order: a work-item counts how many values of the row come before
-// its own, and stores it there if these are fewer than K. A work-group takes GROUP values of a row and meets all
-// others in local memory. Defines: those of topk.cl but BY_INDEX.
+// Selects the first K values of long rows, in order: a work-item counts how many values of the row
+// come before its own, and stores it there if these are fewer than K. A work-group takes GROUP
+// values of a row and meets all others in local memory. Defines: those of topk.cl but BY_INDEX.
 #include "kernels/reduction/topk_values.cl"
 
 typedef struct {

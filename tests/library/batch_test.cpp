@@ -7,6 +7,7 @@
 #include "engine/async.h"
 #include "engine/engine.h"
 #include "tests/engine/ball_model.h"
+#include "tests/error_of.h"
 #include "tests/library/small_ir.h"
 
 namespace clinfer {
@@ -43,15 +44,7 @@ void expect(const InferRequest& request, float value) {
   EXPECT_EQ(request.output(0).to_floats(), std::vector<float>(48, value > 0 ? 2 * value : value));
 }
 
-template <typename Function>
-std::string error_of(const Function& function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
+using test::error_of;
 
 TEST(AutomaticBatches, AreSharedByRequests) {
   const auto model = compile("BATCH:CPU(4)", 60000);

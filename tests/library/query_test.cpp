@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tests/engine/ball_model.h"
+#include "tests/error_of.h"
 #include "tests/library/small_ir.h"
 #include "tests/temporary_folder.h"
 
@@ -23,15 +24,7 @@ Config on(const std::string& device) {
   return config;
 }
 
-template <typename Function>
-std::string error_of(const Function& function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
+using test::error_of;
 
 const Shape kShape{1, 2, 4, 4};
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "engine/engine.h"
+#include "tests/error_of.h"
 #include "tests/library/small_ir.h"
 
 namespace clinfer {
@@ -52,15 +53,7 @@ void expect(InferRequest& request, const Shape& shape, float value) {
   EXPECT_EQ(request.output(0).to_floats(), wanted);
 }
 
-template <typename Function>
-std::string error_of(const Function& function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
+using test::error_of;
 
 TEST(OpenShapes, AreThoseOfEachInference) {
   const auto model = compile(open_model({-1, 16}));

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "engine/engine.h"
+#include "tests/error_of.h"
 #include "tests/library/small_ir.h"
 #include "tests/temporary_folder.h"
 
@@ -32,15 +33,7 @@ float infer(InferRequest& request, const Shape& shape, float value) {
   return request.output(0).data<float>()[0];
 }
 
-template <typename Function>
-std::string error_of(const Function& function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
+using test::error_of;
 
 class States : public testing::TestWithParam<bool> {  // whether the host computes
  protected:

@@ -2,13 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
 #include <optional>
 
 #include "engine/graph/evaluate.h"
 #include "engine/passes/passes.h"
 #include "kernels/recurrent/loop.h"
 #include "tests/engine/graph_builder.h"
+#include "tests/error_of.h"
 #include "tests/kernels/op_test.h"
 
 namespace clinfer {
@@ -186,14 +186,7 @@ Node* slicing_loop(GraphBuilder& b, std::unique_ptr<Graph> inner, int64_t trips,
   return loop;
 }
 
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
+using test::error_of;
 
 // A slice at a counter has a shape that only the iterations determine.
 TEST(UnrollLoops, BodiesSliceAtACounter) {

@@ -16,8 +16,7 @@ namespace {
 bool same_geometry(const Frame& a, const Frame& b) {
   return a.format == b.format && a.width == b.width && a.height == b.height &&
          a.strides == b.strides && a.matrix == b.matrix && a.full_range == b.full_range &&
-         a.pixel_aspect == b.pixel_aspect && a.region.x == b.region.x && a.region.y == b.region.y &&
-         a.region.width == b.region.width && a.region.height == b.region.height &&
+         a.pixel_aspect == b.pixel_aspect && a.visible == b.visible && a.region == b.region &&
          a.orientation == b.orientation && a.angle == b.angle;
 }
 

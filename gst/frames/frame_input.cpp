@@ -78,6 +78,7 @@ Placement FrameInput::fill(InferRequest& request, size_t input, const FrameTrans
   if (zero_copy()) {
     try {
       Frame picture = frame_;
+      picture.visible = visible_;
       picture.region = part.region;
       picture.angle = part.angle;
       picture.orientation = orientation_;
@@ -88,6 +89,7 @@ Placement FrameInput::fill(InferRequest& request, size_t input, const FrameTrans
     }
   }
   Frame frame = frame_;
+  frame.visible = visible_;
   frame.region = part.region;
   frame.angle = part.angle;
   frame.orientation = orientation_;

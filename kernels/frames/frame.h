@@ -39,6 +39,7 @@ enum class YuvMatrix { bt601, bt709, bt2020 };
 
 struct Rect {
   int x = 0, y = 0, width = 0, height = 0;
+  bool operator==(const Rect&) const = default;
 };
 
 // Makes a stored picture upright: first exchanges rows and columns if `transpose`, then mirrors
@@ -59,18 +60,19 @@ inline Orientation turned(const Orientation& first, const Orientation& second) {
 // the row's bytes. Chroma of odd sizes is rounded up: width 5 has 3 chroma columns.
 struct Frame {
   PixelFormat format = PixelFormat::nv12;
-  int width = 0, height = 0;  // of the picture, in pixels
+  int width = 0, height = 0;  // of the planes, in pixels
   std::array<const uint8_t*, 3> planes{};
   std::array<int, 3> strides{};
   YuvMatrix matrix = YuvMatrix::bt601;
   bool full_range = false;
+  Rect visible;             // the picture, as viewers see it; width 0: all of the planes
   Rect region;              // the part of the picture to take; width 0: all of it
   Orientation orientation;  // the network gets the picture upright
   double pixel_aspect =
       1;  // width of a pixel over its height; proportions are those that are shown
   // Clockwise turn of the region about its middle, in radians of the picture as it is shown. With
-  // an angle, even 0, the region may reach beyond the picture, whose outermost pixels are repeated
-  // there; without one, only what lies in the picture is taken.
+  // an angle, even 0, the region may reach beyond the visible part, whose outermost pixels are
+  // repeated there; without one, only what lies in the planes is taken.
   std::optional<float> angle;
 };
 

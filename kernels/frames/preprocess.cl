@@ -210,12 +210,13 @@ KERNEL(
     INTV(V) r = 0, g = 0, b = 0;
     if (in_picture) {
 #if TURNED
+      const int last_x = a.from_x + a.from_width - 1, last_y = a.from_y + a.from_height - 1;
       const FLOATV(V) at_x = clamp(as_floats(x) * a.turn[0] + (float)y * a.turn[1] + a.turn[2],
-                                   0.0f, (float)(a.from_width - 1));
+                                   (float)a.from_x, (float)last_x);
       const FLOATV(V) at_y = clamp(as_floats(x) * a.turn[3] + (float)y * a.turn[4] + a.turn[5],
-                                   0.0f, (float)(a.from_height - 1));
+                                   (float)a.from_y, (float)last_y);
       const INTV(V) x0 = as_ints(floor(at_x)), y0 = as_ints(floor(at_y));
-      const INTV(V) x1 = min(x0 + 1, a.from_width - 1), y1 = min(y0 + 1, a.from_height - 1);
+      const INTV(V) x1 = min(x0 + 1, last_x), y1 = min(y0 + 1, last_y);
       const INTV(V) wx1 = as_ints((at_x - as_floats(x0)) * 2048.0f), wx0 = 2048 - wx1;
       const INTV(V) wy1 = as_ints((at_y - as_floats(y0)) * 2048.0f), wy0 = 2048 - wy1;
 #else

@@ -109,6 +109,18 @@ struct Fit {
          std::to_string(frame.width) + "x" + std::to_string(frame.height));
 }
 
+// Returns the visible part of the frame.
+Rect picture_of(const Frame& frame) {
+  const Rect whole{0, 0, frame.width, frame.height}, &v = frame.visible;
+  if (v.width == 0) return whole;
+  if (v.x < 0 || v.y < 0 || v.width < 1 || v.height < 1 || v.width > frame.width - v.x ||
+      v.height > frame.height - v.y)
+    refuse("the visible part of " + std::to_string(v.width) + "x" + std::to_string(v.height) +
+           " at (" + std::to_string(v.x) + "," + std::to_string(v.y) + ") reaches beyond the " +
+           std::to_string(frame.width) + "x" + std::to_string(frame.height) + " of the frame");
+  return v;
+}
+
 // The map that turns points about a pivot, in pixels of `aspect` times their height.
 PointMap turn_about(double x, double y, double angle, double aspect) {
   const double c = std::cos(angle), s = std::sin(angle);
@@ -139,7 +151,8 @@ std::pair<double, double> turned_rows(const Frame& frame, const Rect& region) {
 // Returns a turned region, which may lie outside of the picture for a part.
 Rect turned_region(const Frame& frame) {
   Rect r = frame.region;
-  if (r.width == 0) r = {0, 0, frame.width, frame.height};
+  const Rect picture = picture_of(frame);
+  if (r.width == 0) r = picture;
   const auto far = [](int v) { return v < -kMaxTurned || v > kMaxTurned; };
   if (!std::isfinite(*frame.angle) || r.width < 1 || r.height < 1 || far(r.x) || far(r.y) ||
       far(r.width) || far(r.height))
@@ -154,7 +167,9 @@ Rect turned_region(const Frame& frame) {
       right = std::max(right, map.xx * x + map.xy * y + map.x0);
     }
   const auto [top, bottom] = turned_rows(frame, r);
-  if (right <= 0 || bottom <= 0 || left >= frame.width || top >= frame.height) refuse_region(frame);
+  if (right <= picture.x || bottom <= picture.y || left >= picture.x + picture.width ||
+      top >= picture.y + picture.height)
+    refuse_region(frame);
   return r;
 }
 
@@ -313,12 +328,14 @@ PointMap samples_of(const Frame& frame, const Fit& f) {
           turn.yx * x_scale, turn.yy * y_scale, turn.yx * x0 + turn.yy * y0 + turn.y0 - 0.5};
 }
 
-// The taps of one axis of a turned picture, around a place in samples.
-Tap tap_at(float place, int size) {
-  const float inside = std::clamp(place, 0.0f, static_cast<float>(size - 1));
+// The taps of one axis of a turned picture, around a place in samples. The picture has samples
+// `from` to `from + size - 1`.
+Tap tap_at(float place, int from, int size) {
+  const int last = from + size - 1;
+  const float inside = std::clamp(place, static_cast<float>(from), static_cast<float>(last));
   const int first = static_cast<int>(inside);
   const int weight = static_cast<int>(std::rint((inside - static_cast<float>(first)) * 2048));
-  return {first, std::min(first + 1, size - 1), 2048 - weight, weight};
+  return {first, std::min(first + 1, last), 2048 - weight, weight};
 }
 
 // Reads R, G, B of single pixels of a frame.
@@ -454,10 +471,12 @@ std::array<PlaneRows, 3> rows_of_region(const Frame& frame) {
   int begin = region.y, end = region.y + region.height;
   if (frame.angle) {
     const auto [first, last] = turned_rows(frame, region);
+    const Rect picture = picture_of(frame);
     const auto row = [&](double y) {
-      return static_cast<int>(std::clamp<double>(y, 0, frame.height));
+      return static_cast<int>(
+          std::clamp<double>(y, picture.y, static_cast<double>(picture.y) + picture.height));
     };
-    begin = std::min(row(std::floor(first) - 1), frame.height - 1);
+    begin = std::min(row(std::floor(first) - 1), picture.y + picture.height - 1);
     end = std::max(row(std::ceil(last) + 1), begin + 1);
   }
   std::array<PlaneRows, 3> rows;
@@ -512,9 +531,11 @@ static KernelPlan make_plan(const Frame& frame, const std::array<DevicePlane, 3>
   args.from_width = f.from.width;
   args.from_height = f.from.height;
   if (frame.angle) {
-    args.from_x = args.from_y = 0;
-    args.from_width = frame.width;
-    args.from_height = frame.height;
+    const Rect picture = picture_of(frame);
+    args.from_x = picture.x;
+    args.from_y = picture.y;
+    args.from_width = picture.width;
+    args.from_height = picture.height;
     const PointMap map = samples_of(frame, f);
     const double turn[] = {map.xx, map.xy, map.x0, map.yx, map.yy, map.y0};
     std::transform(std::begin(turn), std::end(turn), args.turn,
@@ -689,6 +710,7 @@ Tensor evaluate_preprocess(const Frame& frame, const FrameTransform& transform, 
   float* values = out.mutable_data<float>();
   const bool is_turned = frame.angle.has_value();
   const PointMap map = is_turned ? samples_of(frame, f) : PointMap{};
+  const Rect picture = picture_of(frame);
   const auto place = [](double by_x, double by_y, double at, int x, int y) {
     return static_cast<float>(x) * static_cast<float>(by_x) +
            static_cast<float>(y) * static_cast<float>(by_y) + static_cast<float>(at);
@@ -699,10 +721,12 @@ Tensor evaluate_preprocess(const Frame& frame, const FrameTransform& transform, 
       const bool in_picture = x >= 0 && y >= 0 && x < f.to.width && y < f.to.height;
       std::array<float, 3> rgb{};
       if (in_picture) {
-        const Tap h = is_turned ? tap_at(place(map.xx, map.xy, map.x0, x, y), frame.width)
-                                : tap(x, f.from.x, f.from.width, f.to.width);
-        const Tap v = is_turned ? tap_at(place(map.yx, map.yy, map.y0, x, y), frame.height)
-                                : tap(y, f.from.y, f.from.height, f.to.height);
+        const Tap h = is_turned
+                          ? tap_at(place(map.xx, map.xy, map.x0, x, y), picture.x, picture.width)
+                          : tap(x, f.from.x, f.from.width, f.to.width);
+        const Tap v = is_turned
+                          ? tap_at(place(map.yx, map.yy, map.y0, x, y), picture.y, picture.height)
+                          : tap(y, f.from.y, f.from.height, f.to.height);
         const auto a = pixel(h.first, v.first), b = pixel(h.second, v.first);
         const auto c = pixel(h.first, v.second), d = pixel(h.second, v.second);
         for (int k = 0; k < 3; ++k) {  // fixed point as in OpenCV's resize of 8-bit images

@@ -162,8 +162,7 @@ TEST(ObjectRules, RegionsGrowByTheirMarginAndBecomeSquare) {
   expect_rect(around(square, region, visible, 1), 300, 175, 100, 100);
   // Pixels twice as wide as high.
   expect_rect(around(square, region, visible, 2), 300, 125, 100, 200);
-  // A part outside of the picture is left out.
-  expect_rect(around(square, {100, 60, 40, 20}, visible, 1), 100, 50, 40, 40);
+  EXPECT_FALSE(placed(square, region, visible, 1, {}, {}).angle);
   for (const char* text : {"x", "-0.1", "0.1,0.2,0.3", "11"})
     EXPECT_THROW(ObjectRules(with([&](Settings& s) { s.region_margin = text; })), Error) << text;
 }
@@ -255,6 +254,44 @@ TEST(ObjectRules, RegionsTurnByAnyAngle) {
   const ObjectRules rules(with([](Settings& s) { s.region_turn = "0>2"; }));
   EXPECT_FALSE(placed(rules, {300, 200, 100, 50}, visible, 1, {{0, 0}, {1, 1}}, {}).angle);
   EXPECT_FALSE(placed(rules, {300, 200, 100, 50}, visible, 1, {{0, 0}, {1, 1}, {0, 0}}, {}).angle);
+}
+
+// A region that is cut at the edge would be stretched, and its contents with it.
+TEST(ObjectRules, RegionsBeyondThePictureKeepTheirProportions) {
+  const Rect visible{100, 50, 1000, 500};
+  const auto expect_beyond = [&](const char* what, void (*change)(Settings&), const Rect& region,
+                                 const Rect& wanted) {
+    const InferenceRegion found =
+        placed(ObjectRules(with(change)), region, visible, 1, {{0, 0.1f}, {0.02f, 0.1f}}, {});
+    SCOPED_TRACE(what);
+    expect_rect(found.rect, wanted.x, wanted.y, wanted.width, wanted.height);
+    ASSERT_TRUE(found.angle);
+    EXPECT_EQ(*found.angle, 0);
+  };
+  expect_beyond("square", [](Settings& s) { s.region_shape = RegionShape::square; },
+                {100, 55, 40, 20}, {100, 45, 40, 40});
+  expect_beyond("margin", [](Settings& s) { s.region_margin = "0.5"; }, {1040, 500, 60, 50},
+                {1010, 475, 120, 100});
+  expect_beyond("shift", [](Settings& s) { s.region_shift = "-0.5,0"; }, {110, 200, 40, 30},
+                {90, 200, 40, 30});
+  expect_beyond("reach", [](Settings& s) { s.region_reach = "0>1"; }, {100, 90, 10, 10},
+                {80, 80, 40, 40});
+  // Nor does a quarter turn cut a region.
+  const ObjectRules quarter(with([](Settings& s) {
+    s.region_turn = "0>1,up,quarter";
+    s.region_margin = "1";
+  }));
+  const InferenceRegion found =
+      placed(quarter, {100, 90, 40, 20}, visible, 1, {{0, 0.1f}, {0.02f, 0.1f}}, {});
+  EXPECT_TRUE(found.turn.transpose);
+  ASSERT_TRUE(found.angle);
+  expect_rect(found.rect, 60, 70, 120, 60);
+  // What lies on the edge is inside.
+  const ObjectRules margin(with([](Settings& s) { s.region_margin = "0.5"; }));
+  EXPECT_FALSE(placed(margin, {150, 100, 100, 100}, visible, 1, {}, {}).angle);
+  // A region without a change is cut, as the box of an object is.
+  EXPECT_FALSE(
+      placed(ObjectRules(with([](Settings&) {})), {90, 40, 50, 50}, visible, 1, {}, {}).angle);
 }
 
 TEST(ObjectRules, TurnedRegionsReachBeyondThePicture) {

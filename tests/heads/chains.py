@@ -180,14 +180,18 @@ def palm(folder, dots, side):
 
 
 def hands(folder, check):
-    """The dots of a slanted hand are found where they are, whatever its angle and place, on both tiers, in batches and in f16."""
+    """The dots of a slanted hand are found where they are, whatever its angle and place, at the edges too, on both tiers, in batches and in f16."""
     dot_finder(folder)
     side = 100
-    for number, (middle, angle, more) in enumerate((((320, 240), .5, ""), ((320, 240), -1.9, "batch-size=4"), ((200, 300), 2.6, "config=INFERENCE_PRECISION=f16"), ((60, 70), .7, ""), ((590, 420), -2.3, ""), ((320, 240), 0, ""))):
+    aslant, quarter = "region-turn=0>1", "region-turn=0>1,up,quarter"
+    for number, (middle, angle, turn, more) in enumerate((
+            ((320, 240), .5, aslant, ""), ((320, 240), -1.9, aslant, "batch-size=4"), ((200, 300), 2.6, aslant, "config=INFERENCE_PRECISION=f16"),
+            ((60, 70), .7, aslant, ""), ((590, 420), -2.3, aslant, ""), ((320, 240), 0, aslant, ""),
+            ((60, 70), .7, "", ""), ((590, 420), -2.3, "", "batch-size=2"), ((580, 60), 1.4, quarter, ""), ((60, 420), 3, quarter, "config=INFERENCE_PRECISION=f16"))):
         dots = slanted(f"{folder}/hand.png", middle, angle, side)
         palm(folder, dots, side)
         stages = [f"clinfer model={folder}/palms.xml labels=palm device=CPU", f"clinfer model={folder}/marks-landmarks.xml inference-region=roi-list resize-mode=stretch device=CPU",
-                  f"clinfer model={folder}/dots-landmarks.xml inference-region=roi-list device=CPU resize-mode=letterbox color-format=rgb mean=0 scale=255 region-turn=0>1 region-margin=0.4 region-shape=square {more}", "cltrack"]
+                  f"clinfer model={folder}/dots-landmarks.xml inference-region=roi-list device=CPU resize-mode=letterbox color-format=rgb mean=0 scale=255 region-margin=0.4 region-shape=square {turn} {more}", "cltrack"]
         source = f"filesrc location={folder}/hand.png ! pngdec ! imagefreeze num-buffers=4 ! videoconvert ! video/x-raw,format={'NV12' if number % 2 else 'RGB'},framerate=10/1"
         lines = play(*stages, source=source)
         why = ""
@@ -198,7 +202,7 @@ def hands(folder, check):
                 why = f"{len(objects)} objects, {len(found)} points"
             elif np.abs(np.array(found) - np.tile(dots, (2, 1))).max() > 2.5:
                 why = f"points {np.round(found, 1).tolist()} where {np.round(dots, 1).tolist()} are right"
-        check(f"hand at {middle}, turned by {angle} {more}", why)
+        check(f"hand at {middle}, turned by {angle} {turn} {more}", why)
 
 
 def main():

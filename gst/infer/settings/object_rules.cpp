@@ -70,7 +70,7 @@ std::optional<Rect> within(double x, double y, double width, double height, cons
   return Rect{visible.x + left, visible.y + top, right - left, bottom - top};
 }
 
-// Returns whether an area that is turned about its middle reaches into the picture.
+// Returns whether an area that is turned about its middle reaches into the picture; 0: no turn.
 bool touches(double x, double y, double width, double height, const Rect& visible, float angle,
              double pixel_aspect) {
   constexpr double kFarthest = 1 << 19;
@@ -362,14 +362,15 @@ void ObjectRules::place(InferenceRegion& region, const Rect& visible, double pix
   }
   const double x = found.x + shift_x + (found.width - width) / 2;
   const double y = found.y + shift_y + (found.height - height) / 2;
-  if (!region.angle) {
-    region.rect = within(x, y, width, height, visible).value_or(region.rect);
-  } else if (touches(x, y, width, height, visible, *region.angle, pixel_aspect)) {
-    const auto near = [](double v) { return static_cast<int>(std::lround(v)); };
-    const int left = near(x), top = near(y);
-    region.rect = {visible.x + left, visible.y + top, std::max(near(x + width) - left, 1),
-                   std::max(near(y + height) - top, 1)};
-  }
+  if (!touches(x, y, width, height, visible, region.angle.value_or(0), pixel_aspect)) return;
+  const auto near = [](double v) { return static_cast<int>(std::lround(v)); };
+  const int left = near(x), top = near(y);
+  region.rect = {visible.x + left, visible.y + top, std::max(near(x + width) - left, 1),
+                 std::max(near(y + height) - top, 1)};
+  const bool inside = left >= 0 && top >= 0 && left + region.rect.width <= visible.width &&
+                      top + region.rect.height <= visible.height;
+  // Keeps the proportions of a region that reaches beyond the picture.
+  if (!inside && !region.angle) region.angle = 0;
 }
 
 std::vector<Rect> ObjectRules::parts(const Rect& visible) const {

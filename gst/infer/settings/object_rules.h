@@ -32,9 +32,9 @@ class ObjectRules {
   std::vector<Rect> motion_regions(const Rect& visible) const;
   bool has_tiles() const { return tiles_.has_value(); }
   // Changes a region on a buffer to the part of the picture that the network gets: around its
-  // landmarks, shifted, turned, with its margin and in the wanted shape. A part that is not turned, or by quarter turns, ends
-  // at the edges of the picture. `pixel_aspect`: width of a pixel over its height; `orientation`
-  // makes the picture upright.
+  // landmarks, shifted, turned, with its margin and in the wanted shape. A part that reaches beyond
+  // the picture has an angle, if only 0, so that Frame fills it. `pixel_aspect`: width of a pixel
+  // over its height; `orientation` makes the picture upright.
   void place(InferenceRegion& region, const Rect& visible, double pixel_aspect,
              const Orientation& orientation) const;
 

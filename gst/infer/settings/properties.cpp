@@ -428,16 +428,16 @@ const std::vector<ElementProperty>& element_properties() {
           "With inference-region=roi-list: the network gets regions turned about their middle, so "
           "that the way from one of their landmarks to another points up (0>2: MediaPipe's palms) "
           "or right, down or left (0>1,right: its faces, by their eyes); with quarter at the end "
-          "(0>2,up,quarter) by the nearest quarter turn only. A region turned by any angle may "
-          "reach beyond the picture, whose outermost pixels are repeated there; regions without "
-          "these landmarks stay as they are (unset: no turn)",
+          "(0>2,up,quarter) by the nearest quarter turn only; regions without these landmarks stay "
+          "as they are (unset: no turn)",
           kPlaying),
       text<&S::region_margin>(
           "region-margin", "Region margin",
           "With inference-region=roi-list: how far regions grow to each side before the network "
-          "gets "
-          "them, as a share of their size (0.8 makes them 2.6 times larger) or of width and height "
-          "(0.3,0.6); what lies outside of the picture is left out (unset: 0)",
+          "gets them, as a share of their size (0.8 makes them 2.6 times larger) or of width and "
+          "height (0.3,0.6). A region that this or another region property moves beyond the "
+          "picture keeps its proportions: the picture's outermost pixels are repeated there "
+          "(unset: 0)",
           kPlaying),
       choice<&S::region_shape>(
           "region-shape", "Region shape",

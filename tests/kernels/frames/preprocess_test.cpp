@@ -572,6 +572,34 @@ TEST(Preprocess, TurnedRegionsRepeatTheOutermostPixels) {
       EXPECT_FLOAT_EQ(out.data<float>()[row * 24 + column], value) << row << ", " << column;
 }
 
+// Decoders pad their planes; what viewers do not see is no part of the picture.
+TEST(Preprocess, TurnedRegionsRepeatThePixelsThatViewersSee) {
+  for (const PixelFormat format : kFormats) {
+    Picture picture = noise(format, 40, 30, 3);
+    picture.frame.visible = {8, 4, 24, 18};
+    picture.frame.region = {2, -3, 37, 33};
+    picture.frame.angle = 0.3f;
+    const auto expected = evaluate_preprocess(picture.frame, {}, 20, 20, 3).to_floats();
+    FrameTransform transform;
+    transform.scale = {255};
+    check(picture, transform, TensorDesc::row_major(ElementType::f32, {1, 3, 20, 20}), 0.0045f);
+    // Changes all that lies outside.
+    const auto sizes = plane_sizes(picture.frame);
+    for (size_t p = 0; p < 3; ++p) {
+      const int step = sizes[p].rows < picture.frame.height ? 2 : 1;
+      for (int row = 0; row < sizes[p].rows; ++row)
+        for (int at = 0; at < sizes[p].row_bytes; ++at) {
+          const int y = row * step;
+          const double x = at * 40.0 / sizes[p].row_bytes;
+          if (y < 4 || y >= 22 || x < 8 || x >= 32)
+            picture.memory[p][static_cast<size_t>(row * picture.frame.strides[p] + at)] ^= 0x5a;
+        }
+    }
+    EXPECT_EQ(evaluate_preprocess(picture.frame, {}, 20, 20, 3).to_floats(), expected)
+        << static_cast<int>(format);
+  }
+}
+
 TEST(Preprocess, TurnedRegionsOnTheDevice) {
   for (const PixelFormat format : kFormats)
     for (const float angle : {0.f, 0.7f, -2.1f}) {
@@ -654,6 +682,9 @@ TEST(Preprocess, RefusesWhatCannotBe) {
     EXPECT_THROW(plan(turned, planes, {}, out), Error) << region.x;
   }
   turned.region = {};
+  turned.visible = {4, 0, 5, 8};
+  EXPECT_THROW(plan(turned, planes, {}, out), Error);
+  turned.visible = {};
   turned.angle = std::numeric_limits<float>::quiet_NaN();
   EXPECT_THROW(plan(turned, planes, {}, out), Error);
 }

@@ -12,10 +12,6 @@ namespace clinfer {
 
 class LocalServer {
  public:
-  struct Request {
-    std::string path;
-    std::string host;  // the header of this name, without the port
-  };
   struct Reply {
     int status = 200;
     std::string type;  // MIME type of the content
@@ -25,9 +21,9 @@ class LocalServer {
     // taken the last part, and after wake().
     std::function<std::optional<std::string>()> next;
   };
-  // Calls `answer` for each GET request, on a thread of its own, one request at a time. Throws
-  // Error if the port cannot be used.
-  LocalServer(unsigned port, std::function<Reply(const Request&)> answer);
+  // Calls `answer` with the path of each GET request, on a thread of its own, one request at a
+  // time. Requests for another host's name are refused. Throws Error if the port cannot be used.
+  LocalServer(unsigned port, std::function<Reply(const std::string& path)> answer);
   // Waits until a request that is being answered is done, and ends the replies that go on.
   ~LocalServer();
   LocalServer(const LocalServer&) = delete;
@@ -41,7 +37,7 @@ class LocalServer {
   struct Stream;
   void serve(unsigned port, std::promise<std::string>& started);
 
-  std::function<Reply(const Request&)> answer_;
+  std::function<Reply(const std::string&)> answer_;
   std::unique_ptr<Loop> loop_;
   std::thread thread_;
 };

@@ -70,7 +70,7 @@ class WatchSite {
   void wake() { server_.wake(); }
 
  private:
-  LocalServer::Reply answer(const LocalServer::Request& request);
+  LocalServer::Reply answer(const std::string& path);
 
   std::mutex mutex_;
   std::vector<std::shared_ptr<WatchedCamera>> cameras_;

@@ -15,6 +15,8 @@ import time
 import urllib.error
 import urllib.request
 
+import hostile_http
+
 SAMPLE = re.compile(r'([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{((?:[a-zA-Z_]\w*="(?:[^"\\\n]|\\.)*",?)*)\})? (\S+)')
 
 
@@ -128,6 +130,7 @@ def main():
             check("another path is refused", False)
         except urllib.error.HTTPError as error:
             check("another path is not found", error.code == 404)
+        hostile_http.check_server(port, "/metrics", running.pid)
         other = start(f"clmetrics port={port} videotestsrc num-buffers=1 ! fakesink")
         text = other.communicate(timeout=60)[0]
         check("a port in use is an error: " + text, other.returncode != 0 and f"port {port} cannot be used on 127.0.0.1" in text)

@@ -20,6 +20,7 @@ import urllib.error
 import urllib.request
 
 import chromium
+import hostile_http
 from metrics import check, free_port
 
 PATIENCE = 120
@@ -106,6 +107,19 @@ def check_http(port):
     check("localhost is not", refused(port, "/state.json", f"localhost:{port}") == 200)
 
 
+def check_hostile(port, watching):
+    """What is no browser's doing; also beside a camera that has no next picture."""
+    hostile_http.check_server(port, "/state.json", watching)
+    port = free_port()
+    ended = subprocess.Popen(["gst-launch-1.0", "-q", *f"videotestsrc num-buffers=2 ! jpegenc ! clwatch port={port} videotestsrc is-live=true ! fakesink".split()])
+    try:
+        wait_until("the camera ends", lambda: [camera["ended"] for camera in state(port)] == [True])
+        hostile_http.check_streams(port, "/pictures/0", ended.pid)
+    finally:
+        ended.terminate()
+        ended.wait(60)
+
+
 def check_browser(port, folder):
     for name, size, phone in (("wide", (1280, 860), False), ("phone", (390, 844), True)):
         page = chromium.Page(f"http://127.0.0.1:{port}/", size, phone)
@@ -150,6 +164,7 @@ def main():
         running = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
         try:
             check_http(port)
+            check_hostile(port, running.pid)
             if options.browser:
                 check_browser(port, pathlib.Path(options.keep or name))
             taken = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)

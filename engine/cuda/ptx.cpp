@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 
 #include "engine/cuda/driver.h"
+#include "kernels/base/numbers.h"
 
 namespace clinfer::cuda {
 
@@ -88,7 +88,7 @@ size_t make_dynamic(std::string& text) {
 int number_behind(const std::string& text, const std::string& directive) {
   const size_t at = text.find(directive);
   if (at == std::string::npos) return 0;
-  return static_cast<int>(std::strtod(text.c_str() + at + directive.size(), nullptr) * 100 + 0.5);
+  return static_cast<int>(number_at(text.c_str() + at + directive.size()) * 100 + 0.5);
 }
 
 // Where the instructions of the kernel begin, behind its declarations; npos: it was not found.

@@ -3,8 +3,8 @@
 
 #include <functional>
 #include <iterator>
-#include <sstream>
 
+#include "kernels/base/numbers.h"
 #include "kernels/base/text.h"
 
 namespace clinfer {
@@ -23,7 +23,7 @@ struct Mark {
 };
 
 std::string draw(const Graph& graph, const std::function<Mark(const Node&)>& mark_of) {
-  std::ostringstream dot;
+  PlainStream dot;
   dot << "digraph \"" << quoted_line(graph.name)
       << "\" {\n  node [shape=box, fontname=\"sans\"];\n";
   for (const auto& node : graph.nodes()) {

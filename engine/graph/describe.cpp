@@ -1,7 +1,7 @@
 // Describes nodes: as an OpDesc for kernels, and as a Graphviz drawing for people.
-#include <sstream>
 
 #include "engine/graph/graph.h"
+#include "kernels/base/numbers.h"
 #include "kernels/base/text.h"
 
 namespace clinfer {
@@ -64,7 +64,7 @@ OpDesc describe(const Node& node) {
 
 std::string to_dot(const Graph& graph,
                    const std::function<std::vector<std::string>(const Node&)>& more) {
-  std::ostringstream dot;
+  PlainStream dot;
   dot << "digraph \"" << quoted_line(graph.name)
       << "\" {\n  node [shape=box, fontname=\"sans\"];\n";
   for (const auto& node : graph.nodes()) {

@@ -5,8 +5,8 @@
 // Later scale and shift become part of the tail. Also recognises them multiplied in earlier, as
 // TensorFlow does: x * (g / s) + (b - mean(x) * (g / s)).
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <optional>
 
 #include "engine/graph/insertion.h"
@@ -288,8 +288,7 @@ class Normalizations {
 
   static std::string text(float value) {
     char digits[32];
-    std::snprintf(digits, sizeof digits, "%.9g", static_cast<double>(value));
-    return digits;
+    return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
   }
 
   bool taken(const Edge& made) const {

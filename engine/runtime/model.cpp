@@ -8,7 +8,6 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <sstream>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
@@ -22,6 +21,7 @@
 #include "engine/runtime/model_kind.h"
 #include "kernels/base/default_floats.h"
 #include "kernels/base/log.h"
+#include "kernels/base/numbers.h"
 #include "kernels/base/text.h"
 
 namespace clinfer {
@@ -32,7 +32,7 @@ namespace {
 std::string state_of(const std::string& path) {
   struct stat info {};
   if (stat(path.c_str(), &info) != 0) return path;
-  std::ostringstream text;
+  PlainStream text;
   text << path << '\n'
        << info.st_dev << ' ' << info.st_ino << ' ' << info.st_size << ' ' << info.st_ctim.tv_sec
        << ' ' << info.st_ctim.tv_nsec;

@@ -6,10 +6,10 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <map>
 #include <sstream>
 
+#include "kernels/base/numbers.h"
 #include "kernels/kernel.h"
 
 namespace clinfer {
@@ -112,7 +112,7 @@ std::string as_int(const CustomLayer::Define& define, const std::string& text) {
 
 std::string as_float(const CustomLayer::Define& define, const std::string& text) {
   char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
+  const double value = number_at(text.c_str(), &end);
   if (text.empty() || *end != '\0')
     refuse(define.where, "<Define name=\"" + printable(define.name) + "\">: \"" + printable(text) +
                              "\" is not a number");
@@ -227,13 +227,13 @@ CustomTensor describe_tensor(const TensorDesc& desc, CustomFormat format,
 }
 
 template <typename List>
-void define_list(std::ostringstream& text, const std::string& name, const List& values) {
+void define_list(PlainStream& text, const std::string& name, const List& values) {
   text << "#define " << name << " (size_t[]){";
   for (size_t i = 0; i < values.size(); ++i) text << (i ? ", " : "") << values[i];
   text << "}\n#define " << name << "_SIZE " << values.size() << "\n";
 }
 
-void define_tensor(std::ostringstream& text, const std::string& name, const CustomTensor& tensor) {
+void define_tensor(PlainStream& text, const std::string& name, const CustomTensor& tensor) {
   define_list(text, name + "_DIMS", tensor.dims);
   text << "#define " << name << "_TYPE " << tensor.type << "\n#define " << name << "_FORMAT_"
        << name_of(tensor.format) << "\n";
@@ -364,7 +364,7 @@ class Planner {
   }
 
   std::string text(const KernelSpec& spec) const {
-    std::ostringstream text;
+    PlainStream text;
     const auto is_half = [](const TensorDesc& desc) { return desc.type == ElementType::f16; };
     if (std::any_of(desc_.inputs.begin(), desc_.inputs.end(), is_half) ||
         std::any_of(desc_.outputs.begin(), desc_.outputs.end(), is_half))

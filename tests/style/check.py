@@ -2,7 +2,7 @@
 """Checks of the source text: `check.py CHECK ROOT [BUILD]` prints each finding as file:line and exits with 1 if there is any.
 
 layers   which folder includes what (the table RULES below)
-text     blanks at line ends, tabs, last newline, long files, rulers without heading, words that mark unfinished work
+text     blanks at line ends, tabs, last newline, long files, rulers without heading, words that mark unfinished work, numbers by locale
 ops      each word in kernels/meson.build has its source and its test
 prose    comments and documents whose subject is a bare clause ("What is measured ...", "Who waits ...", "The same ...")
 commits  subjects of the commits from COMMITS_SINCE on: `area: imperative`, at most 72 characters (77: no git history)
@@ -75,6 +75,9 @@ VERBS_LIKE_OTHERS = set("address bring bypass compress cross discuss embed excee
                         "proceed process seed speed string suppress swing weed".split())
 LONGEST_SUBJECT = 72
 COMMITS_SINCE = "2026-11-26T12:10:00Z"  # earlier ones are as they are
+# In a German application these read "0.5" as 0 and write 1234 as "1.234".
+BY_LOCALE = re.compile(r"\b(strto(d|f|ld)|atof|sto(d|f|ld)|(?<!public std::)ostringstream|stringstream)\b")
+PRODUCT = ("kernels", "tuning", "engine", "gst")
 UNFINISHED = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "X" * 3, "HA" + "CK"]) + r")\b")
 
 
@@ -185,6 +188,8 @@ def check_text(root):
                 findings.append(f"{name}:{number}: a carriage return")
             if path.suffix in SOURCES and re.fullmatch(r"\s*//\s*-+", line):
                 findings.append(f"{name}:{number}: a ruler on a line of its own; it belongs to its heading: // ---- heading ----")
+            if path.suffix in SOURCES and path.parts[0] in PRODUCT and BY_LOCALE.search(line.partition("//")[0]):
+                findings.append(f"{name}:{number}: depends on the application's locale; kernels/base/numbers.h has what does not")
             if UNFINISHED.search(line):
                 findings.append(f"{name}:{number}: a mark of unfinished work: {line.strip()}")
         if path.suffix in SOURCES:

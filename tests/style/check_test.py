@@ -122,6 +122,12 @@ class Style(unittest.TestCase):
             found = self.findings("text", {"kernels/a.cpp": text})
             self.assertTrue(any(f.startswith("kernels/a.cpp") and message in f for f in found), (message, found))
 
+    def test_text_numbers_by_locale(self):
+        for line in ('auto a = std::strtod("1", nullptr);', "std::ostringstream out;", "x = stof(text);"):
+            for path in ("engine/heads/a.cpp", "kernels/a.h", "gst/a.cpp"):
+                self.refused("text", path, f"// Why.\n#pragma once\n{line}\n", "locale")
+            self.assertEqual(self.findings("text", {"tests/a.cpp": f"// Why.\n{line}\n", "engine/a.cpp": f"// Why.\n// Not {line}\n"}), [])
+
     def test_text_header_without_once(self):
         self.refused("text", "gst/a.h", "// Why.\n", "#pragma once")
 

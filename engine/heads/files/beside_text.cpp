@@ -2,13 +2,13 @@
 // beside its exports, and GStreamer's .modelinfo.
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 
 #include "engine/heads/base/common.h"
 #include "engine/heads/files/beside_readers.h"
 #include "engine/heads/files/labels.h"
 #include "engine/heads/files/yaml.h"
+#include "kernels/base/numbers.h"
 
 namespace clinfer {
 namespace {
@@ -55,7 +55,7 @@ std::vector<double> numbers_in(const std::string& text) {
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find(';', at), text.size());
     if (const std::string part = trimmed(text.substr(at, end - at)); !part.empty())
-      numbers.push_back(std::strtod(part.c_str(), nullptr));
+      numbers.push_back(number_at(part.c_str()));
     at = end + 1;
   }
   return numbers;
@@ -79,7 +79,7 @@ bool is_of_another(const Section& property, const BesideContext& context) {
 
 void read_nvinfer_picture(const Section& property, const std::string& source, BesideFacts& facts) {
   const std::string factor_text = value_of(property, "net-scale-factor");
-  const double factor = factor_text.empty() ? 1 : std::strtod(factor_text.c_str(), nullptr);
+  const double factor = factor_text.empty() ? 1 : number_at(factor_text.c_str());
   std::vector<double> offsets = numbers_in(value_of(property, "offsets"));
   if (offsets.empty()) offsets = {0};
   if (factor > 0) {
@@ -160,8 +160,8 @@ void read_modelinfo(const std::string& text, const std::string& source, const Be
       at = end + 1;
       const size_t comma = part.find(',');
       if (comma == std::string::npos) continue;
-      const double low = std::strtod(part.c_str(), nullptr);
-      const double high = std::strtod(part.c_str() + comma + 1, nullptr);
+      const double low = number_at(part.c_str());
+      const double high = number_at(part.c_str() + comma + 1);
       if (!(high > low)) continue;
       const double scale = 255 / (high - low);
       means.push_back(-low * scale);

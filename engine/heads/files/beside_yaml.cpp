@@ -2,12 +2,12 @@
 // PaddleX's inference.yml and Frigate's configuration.
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 #include "engine/heads/base/common.h"
 #include "engine/heads/files/beside_readers.h"
 #include "engine/heads/files/labels.h"
 #include "engine/heads/files/yaml.h"
+#include "kernels/base/numbers.h"
 
 namespace clinfer {
 namespace {
@@ -24,11 +24,11 @@ std::vector<std::string> texts_of(const YamlNode* node) {
 // Parses "0.5", and quotients as in PaddleOCR: "1./255.".
 double number_of(const std::string& text, double otherwise) {
   char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
+  const double value = number_at(text.c_str(), &end);
   if (end == text.c_str()) return otherwise;
   while (*end == ' ') ++end;
   if (*end != '/') return value;
-  const double divisor = std::strtod(end + 1, nullptr);
+  const double divisor = number_at(end + 1);
   return divisor != 0 ? value / divisor : otherwise;
 }
 

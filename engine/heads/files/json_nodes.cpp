@@ -4,8 +4,9 @@
 #include <json-glib/json-glib.h>
 
 #include <charconv>
-#include <cstdlib>
 #include <memory>
+
+#include "kernels/base/numbers.h"
 
 namespace clinfer {
 
@@ -61,8 +62,7 @@ std::vector<std::string> texts_of(JsonNode* node) {
 
 std::vector<double> numbers_of(JsonNode* node) {
   std::vector<double> numbers;
-  for (const std::string& text : texts_of(node))
-    numbers.push_back(std::strtod(text.c_str(), nullptr));
+  for (const std::string& text : texts_of(node)) numbers.push_back(number_at(text.c_str()));
   return numbers;
 }
 

@@ -2,9 +2,9 @@
 #include "gst/infer/settings/properties.h"
 
 #include <charconv>
-#include <cstdlib>
 
 #include "gst/infer/settings/network.h"
+#include "kernels/base/numbers.h"
 
 namespace clinfer {
 namespace {
@@ -46,7 +46,7 @@ ElementProperty ticker(const Property<Settings>& row) {
 double as_written(float value) {
   char text[32];
   *std::to_chars(text, text + sizeof text - 1, value).ptr = '\0';
-  return std::strtod(text, nullptr);
+  return number_at(text);
 }
 
 // Makes a threshold that the model decides unless it is set. Reading returns the value that was

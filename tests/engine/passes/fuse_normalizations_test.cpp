@@ -1,6 +1,7 @@
 // Normalisations written out in several operations: in the ways in which exporters write them, and
 // what looks alike but is none.
 #include "tests/engine/pass_test.h"
+#include "tests/german_locale.h"
 
 namespace clinfer {
 namespace {
@@ -80,6 +81,17 @@ TEST(FuseNormalizations, EpsilonOutsideOfTheRoot) {
   expect_same_values(*graph, "fuse_normalizations");
   ASSERT_EQ(count_of(*graph, "MVN"), 1u);
   EXPECT_EQ(find(*graph, "MVN")->attributes.get_string("eps_mode"), "OUTSIDE_SQRT");
+}
+
+// GTK's applications and gst-launch-1.0 set the user's locale.
+TEST(FuseNormalizations, InAGermanApplication) {
+  const GermanLocale german;
+  if (!german.is_set()) GTEST_SKIP() << "localedef makes no German locale";
+  Parts p;
+  auto graph =
+      p.finish(divide(p.b, p.centre, unary(p.b, "Sqrt", add(p.b, p.variance, p.b.number(0.5f)))));
+  expect_same_values(*graph, "fuse_normalizations");
+  EXPECT_EQ(count_of(*graph, "MVN"), 1u);
 }
 
 TEST(FuseNormalizations, RootMeanSquare) {

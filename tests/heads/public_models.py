@@ -16,6 +16,7 @@ What becomes of a model is one of
     FALSE    a warning says that the family takes pictures in a way that is not its authors'
 """
 import argparse
+import collections
 import hashlib
 import json
 import os
@@ -63,7 +64,8 @@ class Fed:
             inner = np.maximum(np.round(np.array([width, height]) * scale), 1)
             at = np.zeros(2) if resize == "letterbox-top-left" else np.floor((self.size - inner) / 2)
         elif resize == "crop":
-            side = np.minimum(np.array([width, height]), np.array([width, height]).min() * self.size / self.size.min()).astype(int)
+            side = np.minimum(np.array([width, height]), np.array([width, height]).min() * self.size / self.size.min())
+            side = (side * feed.get("share", 1)).round().astype(int)
             left, top = (np.array([width, height]) - side) // 2
             part = frame[top:top + side[1], left:left + side[0]]
         self.inner, self.at = inner, at
@@ -249,6 +251,47 @@ def yolov8(outputs, size, _):
     return objects(centred(*rows[:, :4].T), rows[:, 4:].max(1), rows[:, 4:].argmax(1))
 
 
+def yolov8_points(outputs, size, options):
+    """Maps of 64 bins, a score and five points with a visibility each, before YOLOv8's last step."""
+    corners, scores, points = [], [], []
+    for values in outputs:
+        rows = values[0].reshape(values.shape[1], -1).T
+        x, y, s = cells(size, (int(size[0]) // values.shape[3],))
+        reach = softmax(rows[:, :64].reshape(-1, 4, 16)) @ np.arange(16)
+        corners.append(np.stack([x + .5 - reach[:, 0], y + .5 - reach[:, 1], x + .5 + reach[:, 2], y + .5 + reach[:, 3]], -1) * s[:, None])
+        scores.append(sigmoid(rows[:, 64]))
+        points.append((rows[:, 65:].reshape(len(rows), -1, 3)[:, :, :2] * 2 + np.stack([x, y], -1)[:, None]) * s[:, None, None])
+    return objects(np.concatenate(corners), np.concatenate(scores), points=np.concatenate(points).reshape(len(np.concatenate(scores)), -1))
+
+
+def yolov8_boxes(outputs, size, options):
+    """YOLOv8's rows without the coefficients of masks after the classes."""
+    return yolov8([outputs[0][:, :4 + options["classes"]]], size, options)
+
+
+def distances(outputs, size, options):
+    """A row for each cell: classes and, after or before them, NanoDet's distances as bins or as numbers of strides."""
+    rows, count = outputs[0][0], options["classes"]
+    x, y, s = cells(size, options["strides"])
+    scores, reach = (rows[:, 4:], rows[:, :4]) if options.get("numbers") else (rows[:, :count], softmax(rows[:, count:].reshape(len(rows), 4, -1)) @ np.arange(8))
+    half = options.get("middle", 0)
+    x, y, reach = (x + half) * s, (y + half) * s, reach * s[:, None]
+    corners = np.clip(np.stack([x - reach[:, 0], y - reach[:, 1], x + reach[:, 2], y + reach[:, 3]], -1), 0, np.tile(size, 2))
+    return objects(corners, scores.max(1), scores.argmax(1), suppress=.6)
+
+
+def picodet(outputs, size, options):
+    """PaddleDetection's four levels of scores and bins."""
+    rows = [np.concatenate([next(v[0] for v in outputs if v.shape[1:] == (n, w)) for w in (options["classes"], 32)], 1) for n in [-(-int(size[0]) // s) * -(-int(size[1]) // s) for s in (8, 16, 32, 64)]]
+    return distances([np.concatenate(rows)[None]], size, dict(options, strides=(8, 16, 32, 64), middle=.5))
+
+
+def fastestdet_rows(outputs, size, _):
+    """FastestDet with its last step in the graph: centre and sides, objectness, classes."""
+    rows = outputs[0][0]
+    return objects(centred(*rows[:, :4].T), rows[:, 4] * rows[:, 5:].max(1), rows[:, 5:].argmax(1))
+
+
 def end_to_end(outputs, size, _):
     rows = outputs[0][0]
     return objects(rows[:, :4], rows[:, 4], rows[:, 5].astype(int), suppress=1)
@@ -349,6 +392,28 @@ def mesh(outputs, size, options):
     return {"points": rows * (size if options.get("shares") else 1)}
 
 
+def posenet(outputs, size, options):
+    """One person: the best cell of each heat map, moved by the offsets there."""
+    heat, offsets = (outputs[k][0] for k in options["outputs"])
+    points = []
+    for k in range(17):
+        y, x = np.unravel_index(heat[:, :, k].argmax(), heat.shape[:2])
+        points.append((x * 16 + offsets[y, x, k + 17], y * 16 + offsets[y, x, k]))
+    return {"points": np.array(points)}
+
+
+def number(outputs, size, _):
+    return {"number": float(outputs[0].ravel()[0])}
+
+
+def peaks(outputs, size, _):
+    """OpenSeeFace's faces: peaks of a map of scores, with half of the side as a share of 112."""
+    score, radius = outputs[0][0]
+    y, x = np.nonzero((score == outputs[1][0][0]) & (score >= LEAST - SLACK))
+    half = radius[y, x] * 112
+    return objects(np.stack([x * 4 - half, y * 4 - half, x * 4 + half, y * 4 + half], -1), score[y, x])
+
+
 def angles(outputs, size, _):
     return {"angles": outputs[0].ravel()}
 
@@ -390,7 +455,8 @@ def no_head(outputs, size, _):
 
 DECODERS = {f.__name__.replace("_", "-"): f for f in (
     ultraface, ultraface_raw, retinaface, yunet, yunet_rows, scrfd, yolox, yolox_rows, nanodet, fastestdet, fastest_v2, yolov8, end_to_end, centerface, blaze,
-    text_map, ctc, classes, vector, class_map, foreground, mesh, angles, onet, pnet, lanes, picture_out, no_head)}
+    text_map, ctc, classes, vector, class_map, foreground, mesh, angles, onet, pnet, lanes, picture_out, no_head,
+    yolov8_points, yolov8_boxes, distances, picodet, fastestdet_rows, posenet, number, peaks)}
 
 
 # ---- the element
@@ -466,6 +532,9 @@ def compare(line, right, fed):
             if not any(label == a and abs(score - b) <= SLACK for a, b in ours):
                 return f"classes {ours[:4]}, right is {label} at {score:.3f}"
         return ""
+    if "number" in right:
+        numbers = [float(value["label"]) for _, value in answers_of(line) if re.fullmatch(r"-?[0-9.]+", str(value.get("label", "")))]
+        return "" if any(abs(n - right["number"]) < 1 for n in numbers) else f"numbers {numbers}, right is {right['number']:.2f}"
     if "angles" in right:
         found = dict(answers_of(line))
         ours = [float(found[key]["label"]) for key in ("yaw", "pitch", "roll") if key in found]
@@ -543,8 +612,33 @@ def false_claims(said, feed):
 
 # ---- the table
 
+class OfOpenvino:
+    """An IR with onnxruntime's calls."""
+
+    def __init__(self, path):
+        import openvino
+
+        self.model = openvino.Core().read_model(path)
+        self.compiled = openvino.compile_model(self.model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+
+    def get_inputs(self):
+        return [Port(i.any_name, list(i.shape)) for i in self.model.inputs]
+
+    def get_outputs(self):
+        return [Port(o.any_name, list(o.shape)) for o in self.model.outputs]
+
+    def run(self, _, given):
+        found = self.compiled({name: value.astype(self.model.input(name).element_type.to_dtype()) for name, value in given.items()})
+        return [np.float32(found[o]) for o in self.compiled.outputs]
+
+
+Port = collections.namedtuple("Port", "name shape")
+
+
 def session_of(path, shape):
     """Of a file whose size is an exporter's example: in this shape."""
+    if path.endswith(".xml"):
+        return OfOpenvino(path)
     model = path
     if shape:
         loaded = onnx.load(path)
@@ -572,6 +666,8 @@ def right_of(row, path, frame):
     given = {inputs[0].name: np.ascontiguousarray(np.repeat(tensor, shape[0] if isinstance(shape[0], int) else 1, 0))}
     for more in inputs[1:]:
         given[more.name] = np.full(more.shape, row.get("others", {}).get(more.name, 0), np.float32)
+    kinds = {"tensor(float16)": np.float16, "tensor(int64)": np.int64}
+    given = {i.name: given[i.name].astype(kinds.get(getattr(i, "type", ""), np.float32)) for i in inputs}
     outputs = session.run(None, given)
     options = dict(row.get("options", {}), names=[o.name for o in session.get_outputs()])
     if row.get("characters") == "metadata":

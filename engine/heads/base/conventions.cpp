@@ -243,10 +243,12 @@ constexpr Convention kConventions[] = {
      "google-ai-edge/mediapipe@85c0cdc7d7: "
      "mediapipe/modules/face_landmark/face_landmark_side_model_cpu.pbtxt (graphs of 2020 gave the "
      "same file pixels from -1 to 1)"},
-    {Family::pfld, "PFLD", kRgb, kNone, kBytes, kStretch, 0, kCentered, kNobody, kNoBackground,
-     "cunjian/pytorch_face_landmark@6f34bf9f03: test_camera_pfld_onnx.py "
-     "(polarisZhao/PFLD-pytorch@b00750c37d: camera.py "
-     "gives BGR)"},
+    {Family::pfld, "PFLD of 68 points", kRgb, kNone, kBytes, kStretch, 0, kCentered, kNobody,
+     kNoBackground, "cunjian/pytorch_face_landmark@6f34bf9f03: test_camera_pfld_onnx.py"},
+    {Family::pfld_bgr, "PFLD of 98 and 106 points", kBgr, kNone, kBytes, kStretch, 0, kCentered,
+     kNobody, kNoBackground,
+     "polarisZhao/PFLD-pytorch@b00750c37d: camera.py; xlite-dev/lite.ai.toolkit@bfbf6a54bd: "
+     "lite/ort/cv/pfld.cpp"},
     {Family::facemesh_irises, "FaceMesh with irises", kRgb, kNone, kBytes, kStretch, 0, kCentered,
      kNobody, kNoBackground,
      "google-ai-edge/mediapipe@85c0cdc7d7: "
@@ -320,6 +322,9 @@ constexpr Convention kConventions[] = {
     {Family::text_detection, "PP-OCR's text detection", kBgr, kImageNetMean, kImageNetScale,
      kLetterbox, 0, kTopLeft, kNobody, kNoBackground,
      "PaddlePaddle/PaddleOCR@026f96b657: tools/infer/predict_det.py (DetResizeForTest)"},
+    {Family::text_regions, "text detection by DB", kRgb, kImageNetMean, kImageNetScale, kAnySize, 0,
+     kCentered, kNobody, kNoBackground,
+     "DayBreak-u/chineseocr_lite@54a3df53af: dbnet/dbnet_infer.py", kTask},
     {Family::text_recognition, "PP-OCR's text recognition", kBgr, kHalf, kHalf, kLetterbox, 127.5f,
      kTopLeft, kNobody, kNoBackground,
      "PaddlePaddle/PaddleOCR@0002349df3: tools/infer/predict_rec.py (resize_norm_img)"},
@@ -333,10 +338,23 @@ constexpr Convention kConventions[] = {
      kCentered, kNobody, kNoBackground,
      "PaddlePaddle/PaddleOCR@0005f4d171: tools/infer/predict_cls.py (resize_norm_img; "
      "lines shorter than four times their height are padded there)"},
+    {Family::text_line_direction, "PP-OCRv5's classifier of directions", kRgb, kImageNetMean,
+     kImageNetScale, kStretch, 0, kCentered, kNobody, kNoBackground,
+     "PaddlePaddle/PaddleClas@31a145bfc5: "
+     "ppcls/configs/PULC/textline_orientation/PPLCNet_x1_0.yaml"},
     {Family::paddle_clas, "PaddleClas", kRgb, kImageNetMean, kImageNetScale, kCrop, 0, kCentered,
      kNobody, kNoBackground,
      "PaddlePaddle/PaddleClas@d178931fca: deploy/configs/inference_cls.yaml (resize_short, size)",
      false, 224.0f / 256},
+    {Family::imagenet, "classification of ImageNet", kRgb, kImageNetMean, kImageNetScale, kCrop, 0,
+     kCentered, kNobody, kNoBackground,
+     "pytorch/vision@0446e68eac: torchvision/transforms/_presets.py (ImageClassification)", kTask,
+     224.0f / 256},
+    {Family::tensorflow_imagenet, "TensorFlow's classification of ImageNet", kRgb, kHalf, kHalf,
+     kCrop, 0, kCentered, kNobody, kNoBackground,
+     "tensorflow/models@001a5edd1e: research/slim/preprocessing/inception_preprocessing.py "
+     "(preprocess_for_eval)",
+     kTask, 0.875f},
 };
 
 constexpr bool are_in_order() {

@@ -70,6 +70,7 @@ enum class Family {
   palms,
   facemesh,
   pfld,
+  pfld_bgr,
   facemesh_irises,
   irises,
   hands,
@@ -88,11 +89,15 @@ enum class Family {
   sinet,
   open_model_zoo,
   text_detection,
+  text_regions,
   text_recognition,
   plates,
   lprnet,
   text_direction,
+  text_line_direction,
   paddle_clas,
+  imagenet,
+  tensorflow_imagenet,
 };
 
 // The place where boxes that overlap a better one are removed: in the element, in the network, or

@@ -5,6 +5,7 @@
 #include "engine/heads/base/conventions.h"
 #include "engine/heads/base/heads.h"
 #include "engine/heads/boxes/grids.h"
+#include "engine/heads/points/points.h"
 
 namespace clinfer {
 namespace {
@@ -249,8 +250,20 @@ std::vector<SplitLevel> split_levels(const ModelFacts& facts) {
   return levels.size() >= 3 && used == facts.outputs.size() ? levels : std::vector<SplitLevel>();
 }
 
-void decode_split(const std::vector<SplitLevel>& levels, const Decided& squashed,
-                  Suppression suppression, std::span<const Tensor> outputs,
+// Takes key points, as model_info states them, off the classes of maps that hold everything.
+PointShape take_points(const ModelFacts& facts, std::vector<SplitLevel>& levels) {
+  const PointShape points = stated_points(facts);
+  const bool joined = std::all_of(levels.begin(), levels.end(), [](const SplitLevel& level) {
+    return level.sides.output == level.classes.output;
+  });
+  if (points.count == 0 || levels.empty() || !joined || levels[0].count <= points.elements())
+    return {};
+  for (SplitLevel& level : levels) level.count -= points.elements();
+  return points;
+}
+
+void decode_split(const std::vector<SplitLevel>& levels, const PointShape& points,
+                  const Decided& squashed, Suppression suppression, std::span<const Tensor> outputs,
                   const DecodeSettings& settings, Results& results) {
   std::vector<Floats> scores;
   bool seen_logits = false;
@@ -265,6 +278,7 @@ void decode_split(const std::vector<SplitLevel>& levels, const Decided& squashed
   const bool logits = squashed.settle(seen_logits ? Decided::second : Decided::first,
                                       Decided::first) == Decided::second;
   Candidates candidates(settings);
+  std::vector<std::pair<size_t, size_t>> places;  // level and cell of each candidate's row
   for (size_t l = 0; l < levels.size(); ++l) {
     const SplitLevel& level = levels[l];
     const Floats sides(output_of(outputs, level.sides.output, level.sides.elements()));
@@ -284,26 +298,46 @@ void decode_split(const std::vector<SplitLevel>& levels, const Decided& squashed
       const float y = static_cast<float>(i / level.sides.columns) + 0.5f;
       candidates.add((x - distance(0)) * level.step, (y - distance(1)) * level.step,
                      (x + distance(2)) * level.step, (y + distance(3)) * level.step, score,
-                     static_cast<double>(best), i);
+                     static_cast<double>(best), places.size());
+      places.emplace_back(l, i);
     }
   }
-  finish(settings, suppression, candidates, results);
+  if (points.count == 0) return finish(settings, suppression, candidates, results);
+  finish(settings, suppression, candidates, results, [&](const Candidate& kept, Detection& found) {
+    const auto [l, cell] = places[kept.row];
+    const Map& map = levels[l].classes;
+    // Places are halves of cells from the cell's own corner.
+    const auto column = [&, l = l, cell = cell](size_t k) {
+      const float value = scores[l][map.at(levels[l].first + levels[l].count + k, cell)];
+      const size_t axis = k % points.dimensions;
+      if (axis == 2) return sigmoid(value);
+      const size_t from = axis == 0 ? cell % map.columns : cell / map.columns;
+      return (2 * value + static_cast<float>(from)) * levels[l].step;
+    };
+    found.skeleton = points.skeleton;
+    for (size_t k = 0; k < points.count; ++k) {
+      const size_t at = k * points.dimensions;
+      found.keypoints.push_back(
+          {column(at), column(at + 1), points.dimensions == 3 ? column(at + 2) : 1.0f});
+    }
+  });
 }
 
 }  // namespace
 
 Match match_yolov8_maps(const ModelFacts& facts) {
-  const std::vector<SplitLevel> levels = split_levels(facts);
+  std::vector<SplitLevel> levels = split_levels(facts);
+  const PointShape points = take_points(facts, levels);
   if (levels.empty())
     return {Fit::no,
             "needs maps [1,64+classes,h,w] at strides 8, 16, 32, or [1,64,h,w] and [1,classes,h,w]",
             {}};
   Match match;
-  match.decode = [levels, squashed = Decided(), suppression = suppression_of(facts, Family::yolo)](
-                     std::span<const Tensor> outputs, const DecodeSettings& settings,
-                     Results& results) {
-    decode_split(levels, squashed, suppression, outputs, settings, results);
-  };
+  match.decode =
+      [levels, points, squashed = Decided(), suppression = suppression_of(facts, Family::yolo)](
+          std::span<const Tensor> outputs, const DecodeSettings& settings, Results& results) {
+        decode_split(levels, points, squashed, suppression, outputs, settings, results);
+      };
   match.classes = levels[0].count;
   const bool apart = levels[0].sides.output != levels[0].classes.output;
   const size_t labels = facts.labels.size();
@@ -313,7 +347,9 @@ Match match_yolov8_maps(const ModelFacts& facts) {
               : labels == 0                                                     ? Fit::possible
                                                                                 : Fit::against;
   match.reason = "distributions of 16 bins a side and " + std::to_string(match.classes) +
-                 " class scores in maps" + (apart ? " of their own" : "");
+                 " class scores in maps" + (apart ? " of their own" : "") +
+                 (points.count == 0 ? std::string()
+                                    : ", with " + std::to_string(points.count) + " key points");
   match.picture = picture_of(Family::yolo);
   return match;
 }

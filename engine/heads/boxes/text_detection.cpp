@@ -177,7 +177,9 @@ Match match_text_detection(const ModelFacts& facts) {
                                            const DecodeSettings& settings, Results& results) {
     decode_text(facts, layout, outputs, settings, results);
   };
-  match.picture = picture_of(Family::text_detection);
+  const bool paddle = from_paddle(facts, output) || type.find("text_det") != std::string::npos ||
+                      is_called(facts, output, {"ppocr", "ch_pp", "en_pp"});
+  match.picture = picture_of(paddle ? Family::text_detection : Family::text_regions);
   return match;
 }
 

@@ -282,14 +282,19 @@ Match match_classification(const ModelFacts& facts) {
   if (scores != 1) match.classes = 0;  // labels belong to one of them
   match.background = match.classes == 1001;
   if (scores == 1 && sure && from_paddle(facts, facts.outputs[*sure])) {
-    const bool direction = match.classes == 2 && facts.width == 192 && facts.height == 48;
+    const bool fifth = facts.width == 160 && facts.height == 80;
+    const bool direction =
+        match.classes == 2 && (fifth || (facts.width == 192 && facts.height == 48));
     if (direction) {
-      match.picture = picture_of(Family::text_direction);
+      match.picture = picture_of(fifth ? Family::text_line_direction : Family::text_direction);
       if (outputs[*sure].labels.empty()) outputs[*sure].labels = {"0", "180"};
     } else if (facts.width == 224 && facts.height == 224) {
       match.picture = picture_of(Family::paddle_clas);
     }
   }
+  if (!match.picture && (match.classes == 1000 || match.classes == 1001))
+    match.picture =
+        picture_of(facts.channels_last ? Family::tensorflow_imagenet : Family::imagenet);
   match.decode = [outputs, top = top_of(facts)](std::span<const Tensor> tensors,
                                                 const DecodeSettings& settings, Results& results) {
     for (size_t i = 0; i < outputs.size(); ++i) {

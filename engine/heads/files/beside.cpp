@@ -139,12 +139,13 @@ class Finder {
     for (const fs::path& place : folders) {
       for (const char* name : {"label_map.pbtxt", "labelmap.pbtxt"}) read(place / name, sure);
       for (const char* name :
-           {"labels.txt",     "classes.txt",      "labelmap.txt",    "label_map.txt",
-            "label_list.txt", "class_names.txt",  "label_names.txt", "names.txt",
-            "obj.names",      "coco.names",       "voc.names",       "labels.json",
-            "classes.json",   "class_names.json", "label_map.json",  "id2label.json",
-            "labels.yaml",    "labels.yml",       "classes.yaml",    "data.yaml",
-            "data.yml",       "dataset.yaml"})
+           {"labels.txt",       "classes.txt",     "labelmap.txt",    "label_map.txt",
+            "label_list.txt",   "class_names.txt", "label_names.txt", "names.txt",
+            "obj.names",        "class.names",     "classes.names",   "custom.names",
+            "coco.names",       "voc.names",       "labels.json",     "classes.json",
+            "class_names.json", "label_map.json",  "id2label.json",   "labels.yaml",
+            "labels.yml",       "classes.yaml",    "data.yaml",       "data.yml",
+            "dataset.yaml"})
         read(place / name, unsure);
       const auto names = files_ending(place.empty() ? "." : place, ".names");
       if (names.size() == 1) read(names[0], unsure);
@@ -195,15 +196,20 @@ BesideFacts read_beside(const std::string& model_path, int width, int height) {
 
 std::vector<std::string> dictionaries_beside(const std::string& model_path) {
   const fs::path folder = fs::path(model_path).parent_path();
+  std::vector<fs::path> folders = {folder.empty() ? "." : folder};
+  // PaddleOCR's users keep detector, classifier and recogniser in folders of their own, with the
+  // dictionary one folder up.
+  if (lower(folder.filename().string()) == "rec") folders.push_back(folder / "..");
   std::vector<std::string> found;
-  for (const fs::path& path : files_ending(folder.empty() ? "." : folder, ".txt")) {
-    const std::string name = lower(path.stem().string());
-    for (const char* word : {"dict", "keys", "charset", "alphabet", "characters"})
-      if (name.find(word) != std::string::npos) {
-        found.push_back(path.string());
-        break;
-      }
-  }
+  for (const fs::path& place : folders)
+    for (const fs::path& path : files_ending(place, ".txt")) {
+      const std::string name = lower(path.stem().string());
+      for (const char* word : {"dict", "keys", "charset", "alphabet", "characters"})
+        if (name.find(word) != std::string::npos) {
+          found.push_back(path.string());
+          break;
+        }
+    }
   return found;
 }
 

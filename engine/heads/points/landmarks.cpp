@@ -167,7 +167,8 @@ Match match_landmarks(const ModelFacts& facts) {
   match.reason =
       std::to_string(form.points) + (form.stride == 2 ? " points as x, y" : " points as x, y, z");
   if (!named) match.doubt = "which nothing says (a name with \"landmark\")";
-  if (is_called(facts, output, {"pfld"})) match.picture = picture_of(Family::pfld);
+  if (is_called(facts, output, {"pfld"}))
+    match.picture = picture_of(form.points == 68 ? Family::pfld : Family::pfld_bgr);
   match.decode = [facts, index = *found, form, unit = Decided()](std::span<const Tensor> outputs,
                                                                  const DecodeSettings& settings,
                                                                  Results& results) {

@@ -380,7 +380,61 @@ def directions_of_lines(folder):
     return {"model": "cls.onnx", "label": "180"}
 
 
+@case
+def directions_of_lines_of_80_rows(folder):
+    """PP-OCRv5's: red first, by ImageNet's mean and scale."""
+    constants = {"from": np.array([1]), "to": np.array([3]), "axes": np.array([1])}
+    nodes = [helper.make_node("ReduceMean", ["x"], ["mean"], axes=[2, 3], keepdims=0), helper.make_node("Slice", ["mean", "from", "to", "axes"], ["two"]), helper.make_node("Softmax", ["two"], ["fetch_name_0"], axis=1)]
+    folder.write("cls.onnx", model_of(nodes, {"x": (TensorProto.FLOAT, ["n", 3, 80, 160])}, {"fetch_name_0": (TensorProto.FLOAT, ["n", 2])}, constants))
+    return {"model": "cls.onnx", "label": "0", "said": "PP-OCRv5's classifier of directions"}
+
+
+def classifier_of_imagenet(folder, want):
+    """A thousand numbers, of which the first are what the network was fed."""
+    made = probe((64, 64))
+    made.graph.node[-1].output[0] = "few"
+    made.graph.node.append(helper.make_node("Pad", ["few", "pads"], ["output"]))
+    made.graph.initializer.append(numpy_helper.from_array(np.array([0, 0, 0, 985]), "pads"))
+    made.graph.output[0].CopyFrom(helper.make_tensor_value_info("output", TensorProto.FLOAT, [1, 1000]))
+    folder.write("model.onnx", made)
+    return {"model": "model.onnx", "fed": np.concatenate([want, np.zeros(985, F)])}
+
+
+@case
+def a_thousand_classes(folder):
+    """As torchvision's networks are exported, without a word about the picture: the shorter edge is 256, and 224 are cut out."""
+    return classifier_of_imagenet(folder, fed((64, 64), shorter_edge(256, 224), *IMAGENET))
+
+
+@case
+def text_regions_of_another_project(folder):
+    """A probability map that PyTorch wrote is not of PP-OCR, whose networks alone are blue first."""
+    folder.write("dbnet.onnx", constants_model({"out1": np.full((1, 1, 64, 64), .1, F)}, [1, 3, 64, 64]))
+    return {"model": "dbnet.onnx", "said": "RGB, mean 123.675,116.28,103.53, scale 58.395,57.12,57.375 is assumed, as is usual for text detection by DB"}
+
+
 # ---- names
+
+@case
+def names_of_a_training_beside_those_of_coco(folder):
+    """FastestDet of two classes; the example's coco.names still lies there."""
+    cells = np.full((1, 7, 4, 4), .01, F)
+    cells[0, :, 1, 2] = .9, 0, 0, 0, 0, .1, .9                       # objectness, offsets, sides, classes
+    folder.write("model.onnx", constants_model({"734": cells}, [1, 3, 64, 64]))
+    folder.write("class.names", "helmet\nbare head\n")
+    folder.write("coco.names", "\n".join(f"thing {i}" for i in range(80)) + "\n")
+    return {"model": "model.onnx", "label": "bare head"}
+
+
+@case
+def a_dictionary_above_the_folder_rec(folder):
+    scores = np.full((1, 6, 12), .01, F)
+    for step, best in enumerate([1, 1, 0, 2, 11, 3]):
+        scores[0, step, best] = .89
+    folder.write("rec/rec.onnx", constants_model({"fetch_name_0": scores}, [1, 3, 48, 320]))
+    folder.write("ppocrv5_dict.txt", "\n".join("abcdefghij") + "\n")
+    return {"model": "rec/rec.onnx", "label": "ab c", "said": "ppocrv5_dict.txt is taken"}
+
 
 @case
 def frigate(folder):
@@ -456,6 +510,29 @@ def points_as_a_table(folder):
 @case
 def points_of_three_dimensions(folder):
     return points(folder, "landmarks", np.random.default_rng(4).uniform(.1, .9, (1, 204)))
+
+
+@case
+def points_of_pfld(folder):
+    """Those of 98 and 106 points are trained on pictures as OpenCV reads them."""
+    values = np.random.default_rng(5).uniform(.1, .9, (1, 212))
+    folder.write("pfld-106-lite.onnx", constants_model({"output": values}, [1, 3, 112, 112]))
+    return {"model": "pfld-106-lite.onnx", "points": values.reshape(106, 2), "said": "BGR, mean 0, scale 255 is assumed, as PFLD of 98 and 106 points takes them"}
+
+
+@case
+def points_in_maps_of_yolov8(folder):
+    """YOLOv8-face before its last step, as its authors export it for OpenCV: 64 bins, a score, and x, y, visibility of five points a cell."""
+    maps = {name: np.full((1, 80, side, side), -9, F) for name, side in (("output0", 8), ("884", 4), ("892", 2))}
+    middle_of = np.array([2.5, 1.5])                                # of the cell, in strides of 16
+    maps["884"][0, [1, 17, 33, 49], 1, 2] = 9                       # one stride to each side
+    maps["884"][0, 64, 1, 2] = 2
+    wanted = []
+    for k in range(5):
+        maps["884"][0, 65 + 3 * k:68 + 3 * k, 1, 2] = .1 * k, .25, 3
+        wanted.append((2 * np.array([.1 * k, .25]) + middle_of - .5) * 16 / 64)
+    folder.write("face.onnx", constants_model(maps, [1, 3, 64, 64], {"task": "pose", "kpt_shape": "[5, 3]", "names": "{0: 'face'}", "stride": "32", "imgsz": "[64, 64]"}))
+    return {"model": "face.onnx", "label": "face", "points": np.array(wanted), "properties": "resize-mode=stretch"}
 
 
 @case
@@ -624,7 +701,7 @@ def compare(folder, wanted):
         if not labels or not labels[0].startswith(wanted["label"]):
             return f"class {labels[:1]}, right is {wanted['label']!r}"
     if "points" in wanted:
-        found = [[point["x"], point["y"]] for item in line["objects"] for point in item.get("landmarks", [])]
+        found = [[point["x"], point["y"]] for item in line["objects"] for point in item.get("landmarks") or item.get("keypoints") or []]
         if np.shape(found) != wanted["points"].shape or np.abs(found - wanted["points"]).max() > .01:
             return f"{len(found)} points {found[:2]}, right are {wanted['points'][:2]}"
     if "label_id" in wanted and wanted["label_id"] not in [answer["label_id"] for item in line["objects"] for answer in item.values() if isinstance(answer, dict) and "label_id" in answer]:

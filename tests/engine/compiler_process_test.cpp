@@ -531,19 +531,21 @@ TEST(CompilerProcess, NothingOfAnotherUsersIsStarted) {
   if (clinfer().empty()) GTEST_SKIP() << "CLINFER_PROGRAM names no program";
   namespace fs = std::filesystem;
   const TemporaryFolder folder;
-  for (const char* made : {"dir", "engine/tools", "libexec/clinfer"})
-    fs::create_directories(folder / made);
-  fs::copy_file(clinfer(), folder / "dir/application");
-  for (const char* planted :
-       {"dir/clinfer", "dir/clinfer-compiler", "engine/tools/clinfer",
-        "engine/tools/clinfer-compiler", "libexec/clinfer/clinfer-compiler"}) {
+  for (const char* made : {"engine/dir", "engine/tools"}) fs::create_directories(folder / made);
+  // The program finds its library where it does in a build folder.
+  fs::copy_file(clinfer(), folder / "engine/dir/application");
+  fs::copy_file(fs::path(clinfer()).parent_path().parent_path() / "libclinfer.so.0",
+                folder / "engine/libclinfer.so.0");
+  for (const char* planted : {"engine/clinfer", "engine/clinfer-compiler", "engine/dir/clinfer",
+                              "engine/dir/clinfer-compiler", "engine/tools/clinfer",
+                              "engine/tools/clinfer-compiler"}) {
     const std::string path = folder.write(planted, "#!/bin/sh\ntouch " + folder / "started" + "\n");
     fs::permissions(path, fs::perms::owner_all);
     ASSERT_EQ(chown(path.c_str(), test::kAttacker, test::kAttacker), 0);
   }
-  const std::string command = "env POCL_CACHE_DIR=" + folder / "pocl" +
+  const std::string command = "env -u LD_LIBRARY_PATH POCL_CACHE_DIR=" + folder / "pocl" +
                               " XDG_CACHE_HOME=" + folder / "cache" + " " +
-                              folder / "dir/application" + " bench " + CLINFER_SOURCE_DIR +
+                              folder / "engine/dir/application" + " bench " + CLINFER_SOURCE_DIR +
                               "/pipelines/models/ball.xml --device " + info().id +
                               " --seconds 0.01 >" + folder / "output" + " 2>&1";
   EXPECT_EQ(std::system(command.c_str()), 0) << read_file(folder / "output");

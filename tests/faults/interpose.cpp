@@ -90,7 +90,7 @@ int fault_of_project(const void* address) {
   if (dladdr(address, &info) == 0 || info.dli_fname == nullptr) return 0;
   Dl_info own{};
   dladdr(reinterpret_cast<const void*>(&fault_of_project), &own);
-  return info.dli_fbase == own.dli_fbase || std::strstr(info.dli_fname, "libgstclinfer.so") ||
+  return info.dli_fbase == own.dli_fbase || std::strstr(info.dli_fname, "clinfer.so") ||
          std::strstr(info.dli_fname, "libstdc++");
 }
 

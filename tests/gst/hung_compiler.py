@@ -25,8 +25,9 @@ CAMERAS = 8
 
 
 def environment(folder):
-    """That of an application with the copy, and without a cache that has kernels."""
-    return {**os.environ, "GST_PLUGIN_PATH": f"{folder}/gst", "GST_REGISTRY": f"{folder}/registry.bin",
+    """That of an application with the copy, which finds its library where it does in a build folder, and without a cache that has kernels."""
+    inherited = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
+    return {**inherited, "GST_PLUGIN_PATH": f"{folder}/gst", "GST_REGISTRY": f"{folder}/registry.bin",
             "POCL_CACHE_DIR": f"{folder}/pocl", "XDG_CACHE_HOME": folder}
 
 
@@ -75,6 +76,7 @@ def main():
         os.makedirs(f"{folder}/gst")
         os.makedirs(f"{folder}/engine/tools")
         shutil.copy(arguments.plugin, f"{folder}/gst")
+        shutil.copy(f"{os.path.dirname(arguments.plugin)}/../engine/libclinfer.so.0", f"{folder}/engine")
         with open(f"{folder}/engine/tools/clinfer-compiler", "w", encoding="utf-8") as program:
             program.write(f"#!/bin/sh\n: >>{folder}/asked\nexec sleep 1000\n")
         os.chmod(f"{folder}/engine/tools/clinfer-compiler", 0o755)

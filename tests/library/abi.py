@@ -24,10 +24,12 @@ if len(functions) < 30 or set(re.findall(r"\b(clinfer_\w+)\(", c)) != functions:
     sys.exit("clinfer.h declares functions without CLINFER_API")
 listed = set(re.findall(r"^\s*(_Z\w+);", cpp, flags=re.M)) | functions
 exported = set()
-for line in output_of("nm", "-D", "--defined-only", "--without-symbol-versions", library).splitlines():
+private = set()
+for line in output_of("nm", "-D", "--defined-only", library).splitlines():
     kind, name = line.split()[-2:]
-    if kind != "A":  # the name of the version
-        exported.add(name)
+    if kind != "A":  # the name of a version
+        name, _, version = name.partition("@@")
+        (private if version.startswith("CLINFER_PRIVATE_") else exported).add(name)
 failed = False
 for what, names in (("is exported and not listed", exported - listed), ("is listed and not exported", listed - exported)):
     for name in sorted(names):
@@ -39,4 +41,7 @@ if soname != SONAME:
     failed = True
 if not listed or failed:
     sys.exit(f"{library} does not export what {listed_in} lists")
-print(f"ok   {len(exported)} symbols, {soname}")
+foreign = [name for name in output_of("c++filt", *private).splitlines() if "clinfer::" not in name]
+if foreign:
+    sys.exit(f"{library} exports names of others: {', '.join(foreign[:5])}")
+print(f"ok   {len(exported)} symbols, {len(private)} for the elements and the program of this version, {soname}")

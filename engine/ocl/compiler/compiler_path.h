@@ -1,10 +1,9 @@
-// The place of clinfer-compiler in an installation, relative to the code that looks for it, so that
-// the installation may be moved. Meson writes the values.
+// The place of clinfer-compiler in an installation, relative to the library that looks for it, so
+// that the installation may be moved. Meson writes the value.
 #pragma once
 
 namespace clinfer::ocl {
 
-extern const char* const kCompilerFromPlugin;   // relative to the folder of libgstclinfer.so
-extern const char* const kCompilerFromProgram;  // relative to the folder of the program clinfer
+extern const char* const kCompilerFromLibrary;  // relative to the folder of libclinfer.so
 
 }  // namespace clinfer::ocl

@@ -63,19 +63,16 @@ std::string find_compiler() {
   std::error_code error;
   const fs::path self = fs::read_symlink("/proc/self/exe", error);
   Dl_info here{};
-  fs::path code = self;  // or the plug-in or library that contains this code
+  fs::path code = self;  // or the library that contains this code
   if (dladdr(reinterpret_cast<const void*>(&find_compiler), &here) != 0) {
     const fs::path file = fs::weakly_canonical(here.dli_fname, error);
     if (!error && fs::exists(file, error)) code = file;
   }
   const fs::path folder = code.parent_path();
-  const std::string_view from_plugin = kCompilerFromPlugin;
   const fs::path candidates[] = {
-      folder / from_plugin,
-      folder / from_plugin.substr(3),               // libclinfer.so is in the folder above
-      folder / kCompilerFromProgram,                // for the program clinfer
-      folder / "../engine/tools/clinfer-compiler",  // for a build folder
-      folder / "clinfer-compiler",                  // for the program clinfer in a build folder
+      folder / kCompilerFromLibrary,
+      folder / "tools/clinfer-compiler",            // for the library in a build folder
+      folder / "../engine/tools/clinfer-compiler",  // for a test in a build folder
   };
   std::string looked_at;
   for (const fs::path& candidate : candidates) {

@@ -135,7 +135,8 @@ void Delivery::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
   if (timed) unanswered_ = false;
   const double queued = timed ? milliseconds_between(job->arrived, finished[0].first->begun) : 0;
   const double inferred = timed ? milliseconds_between(finished[0].first->begun, waited) : 0;
-  const Clock::time_point admitted = job->admitted;
+  const Clock::time_point arrived = job->arrived, admitted = job->admitted;
+  const bool has_target = job->has_target;
   const bool discont = job->discont;
   Handle<GstBuffer> buffer = std::move(job->buffer);
   count_input(*job);
@@ -150,6 +151,7 @@ void Delivery::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
     shared_.statistics.add(Statistics::kInfer, inferred);
     const Clock::time_point departed = Clock::now();
     shared_.statistics.add(Statistics::kDecode, milliseconds_between(waited, departed));
+    if (has_target) shared_.target->finish(milliseconds_between(arrived, departed));
     if (shared_.live.load() && service_time_.add(milliseconds_between(admitted, departed)))
       gst_element_post_message(self_, gst_message_new_latency(GST_OBJECT(self_)));
   }
@@ -254,7 +256,7 @@ bool Delivery::goes_on_without(const Job& job, const std::exception& error) {
   const bool no_answer = dynamic_cast<const NoAnswer*>(&error) != nullptr;
   if (known->code() == ErrorCode::device_failed) job.session->shared->failed = true;
   if (!no_answer || !shared_.live.load() ||
-      shared_.settings.now()->overload_policy == OverloadPolicy::block)
+      shared_.settings.now()->live_policy() == OverloadPolicy::block)
     return false;
   if (!std::exchange(unanswered_, true))
     GST_ELEMENT_WARNING(self_, RESOURCE, BUSY,

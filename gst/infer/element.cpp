@@ -18,6 +18,7 @@ namespace clinfer {
 Element::Element(GstElement* self, GstPad* sink, GstPad* src)
     : shared_(self, sink, src),
       verification_(self),
+      targets_(shared_),
       model_(shared_, [this](const Session& session,
                              const Session* previous) { take_over(session, previous); }),
       intake_(shared_, model_, verification_),
@@ -59,6 +60,8 @@ void Element::set_property(guint id, const GValue* value) {
   if (property.part == ElementProperty::Part::tickers) {
     const std::lock_guard lock(ticking_);
     start_tickers();
+    if (const std::shared_ptr<const Session> session = model_.session())
+      shared_.queue.set_capacity(frames_in_flight_for(*wanted, session.get()));
   }
   if (std::string_view(property.spec->name) == "model" && wanted->model != in_force->model)
     model_.change(*wanted);
@@ -95,6 +98,7 @@ void Element::prepare() {
   const Settings current = model_.read();
   shared_.restart();
   verification_.clear();
+  targets_.restart();
   intake_.restart();
   delivery_.restart();
   {
@@ -133,13 +137,24 @@ void Element::start_tickers() {
   // Stops first, since a ticker keeps the element alive and the rest may fail.
   stats_ticker_.stop();
   frozen_ticker_.stop();
-  if (!plays_) return;
+  targets_ticker_.stop();
   const std::shared_ptr<const Settings> current = settings();
+  if (!plays_ || !current->has_targets()) targets_.stop();
+  if (!plays_) return;
   if (current->stats_interval != 0)
     stats_ticker_.start(
         shared_.element, milliseconds(current->stats_interval), [](GstElement* element) {
           guard(element, [&] { post_stats(element, *GST_CLINFER(element)->element); });
         });
+  if (current->has_targets()) {
+    targets_.start();
+    targets_ticker_.start(shared_.element, TargetGroup::kPeriod, [](GstElement* element) {
+      guard(element, [&] {
+        Element& self = *GST_CLINFER(element)->element;
+        self.targets_.tick(self.model_.session());
+      });
+    });
+  }
   // Checks often enough to be late by at most a quarter of the bound.
   if (current->frozen_after != 0)
     frozen_ticker_.start(shared_.element, milliseconds(std::max(current->frozen_after / 4, 10u)),

@@ -14,6 +14,7 @@
 #include "gst/infer/delivery.h"
 #include "gst/infer/element_model.h"
 #include "gst/infer/element_shared.h"
+#include "gst/infer/element_targets.h"
 #include "gst/infer/intake.h"
 #include "gst/infer/ticker.h"
 
@@ -62,6 +63,7 @@ class Element final : public Readings {
 
   ElementShared shared_;
   Verification verification_;
+  ElementTargets targets_;
   ElementModel model_;
   Intake intake_;
   Delivery delivery_;
@@ -71,7 +73,7 @@ class Element final : public Readings {
 
   std::mutex ticking_;  // guards the members below
   bool plays_ = false;
-  Ticker stats_ticker_, frozen_ticker_;
+  Ticker stats_ticker_, frozen_ticker_, targets_ticker_;
 };
 
 }  // namespace clinfer

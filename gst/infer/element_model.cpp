@@ -40,7 +40,7 @@ size_t frames_in_flight_for(const Settings& settings, const Session* session) {
   const size_t requests = session != nullptr    ? session->shared->batcher->requests()
                           : settings.nireq != 0 ? settings.nireq
                                                 : 2 * streams;
-  const unsigned passing = settings.overload_policy == OverloadPolicy::skip_inference ||
+  const unsigned passing = settings.live_policy() == OverloadPolicy::skip_inference ||
                                    settings.inference_when == InferenceWhen::motion
                                ? kMostPassing
                                : std::clamp(settings.inference_interval, 1u, kMostPassing);

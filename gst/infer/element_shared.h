@@ -11,6 +11,7 @@
 #include "gst/infer/job.h"
 #include "gst/infer/settings/live_settings.h"
 #include "gst/infer/statistics.h"
+#include "gst/infer/targets/target_stream.h"
 #include "gst/infer/track_results.h"
 
 namespace clinfer {
@@ -45,7 +46,8 @@ struct ElementShared {
   Flow flow;
   Statistics statistics;
   UnreadableFrames unreadable;
-  TrackResults track_results;     // for reclassify-interval
+  TrackResults track_results;  // for reclassify-interval
+  const std::shared_ptr<TargetStream> target = std::make_shared<TargetStream>();
   std::atomic<bool> live{false};  // true if the source is live
   // Number of SEGMENT and STREAM_START events in the queue.
   std::atomic<unsigned> pending_starts{0};

@@ -102,6 +102,7 @@ GstStructure* Element::stats() const {
                     kHintNames[static_cast<size_t>(compiled.throttle())], nullptr);
   add_devices(stats, snapshot.devices);
   if (settings()->verify != 0) verification_.add_to(stats);
+  targets_.add_to(stats);
   add_tuning(stats, compiled.tuning());
   if (session->shared->counts_layers && compiled.tier() == Tier::full) {
     GValue list = G_VALUE_INIT;

@@ -163,7 +163,7 @@ GstFlowReturn Intake::chain(Handle<GstBuffer> buffer) {
   sync_controllers(self_, segment_, buffer.get());
   const std::shared_ptr<const Settings> snapshot = shared_.settings.now();
   const Settings& settings = *snapshot;
-  const OverloadPolicy policy = fed_live() ? settings.overload_policy : OverloadPolicy::block;
+  const OverloadPolicy policy = fed_live() ? settings.live_policy() : OverloadPolicy::block;
   // Does not wait for a live source, which must not stand still while the model compiles.
   const bool waits = policy == OverloadPolicy::block;
   const bool settled = readable && (waits || model_.loader().is_over());
@@ -184,6 +184,8 @@ GstFlowReturn Intake::chain(Handle<GstBuffer> buffer) {
     readable =
         shared_.reads([&] { ends_clip = add_to_clip(buffer.get(), *job->session, settings); });
   if (!(readable && ends_clip) && job->outcome == Outcome::run) job->outcome = Outcome::skipped;
+  // Which frames need an inference of regions is known later.
+  if (is_ready && settings.inference_region == RegionChoice::full_frame) take_turn(*job, settings);
   job->buffer = std::move(buffer);
   // Frames that need no inference pass without the device; only others may be dropped.
   const bool droppable = policy == OverloadPolicy::drop && job->outcome == Outcome::run;
@@ -213,6 +215,7 @@ GstFlowReturn Intake::chain(Handle<GstBuffer> buffer) {
     if (stream_.interrupted) return GST_FLOW_FLUSHING;
     (droppable ? dropped : skipped) = true;
   }
+  if (job->has_target && (dropped || skipped)) shared_.target->give_back();
   if (skipped) job->outcome = Outcome::skipped;
   if (job->outcome == Outcome::run && !dropped) motion_.pass();
   const bool degraded = dropped || skipped || job->outcome == Outcome::late;

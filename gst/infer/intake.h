@@ -69,13 +69,15 @@ class Intake {
   bool too_late(GstBuffer* buffer);
   void report_quality(GstBuffer* buffer);
   std::optional<std::chrono::nanoseconds> frame_interval() const;
-  ModelBatcher::BatchWait batch_wait(const Settings& settings) const;
+  ModelBatcher::BatchWait batch_wait(const Settings& settings,
+                                     const TargetStream::Orders& orders) const;
   bool add_to_clip(GstBuffer* buffer, const Session& session, const Settings& settings);
   bool is_still(Job& job, GstBuffer* buffer, const Settings& settings);
   double pixel_aspect() const;
   std::vector<InferenceRegion> listed_regions(GstBuffer* buffer, const Rect& visible,
                                               const Settings& settings, const ObjectRules& rules);
   std::vector<InferenceRegion> regions_of(Job& job, const Settings& settings);
+  void take_turn(Job& job, const Settings& settings);
   void take_sample(Job& job, const Clip::Frames& frames, const Orientation& orientation);
   bool submit(Job& job, const Settings& settings, bool waits);
   void flush_partial_batch();

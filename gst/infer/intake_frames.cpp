@@ -17,6 +17,10 @@ constexpr auto kQuiet = std::chrono::milliseconds(100);
 // The assumed interval for live sources whose caps have no frame rate.
 constexpr auto kUnknownInterval = std::chrono::milliseconds(40);
 
+// The frame intervals that a frame waits for the device at most, whatever target-latency allows: the source
+// has few buffers.
+constexpr int kMostIntervals = 4;
+
 }  // namespace
 
 std::shared_ptr<FrameInput> Intake::input_for(Job& job, const Session& session,
@@ -80,9 +84,11 @@ std::optional<std::chrono::nanoseconds> Intake::frame_interval() const {
                             static_cast<guint64>(GST_VIDEO_INFO_FPS_N(&info_))));
 }
 
-ModelBatcher::BatchWait Intake::batch_wait(const Settings& settings) const {
+ModelBatcher::BatchWait Intake::batch_wait(const Settings& settings,
+                                           const TargetStream::Orders& orders) const {
   if (settings.batch_timeout >= 0)
     return {std::chrono::milliseconds(settings.batch_timeout), kQuiet};
+  if (orders.batch_wait) return {orders.batch_wait, kQuiet};
   if (shared_.live.load()) return {frame_interval(), kQuiet};
   return {std::nullopt, kQuiet};
 }
@@ -158,6 +164,13 @@ std::vector<InferenceRegion> Intake::regions_of(Job& job, const Settings& settin
   return regions;
 }
 
+// Lets a frame pass without inference if the stream has had its part of the device (target-latency).
+void Intake::take_turn(Job& job, const Settings& settings) {
+  if (job.outcome != Outcome::run || !settings.has_targets() || !shared_.live) return;
+  job.has_target = shared_.target->admit(job.arrived);
+  if (!job.has_target) job.outcome = Outcome::skipped;
+}
+
 // Copies what the network gets for the last inference of the job, so that a frame that is
 // overwritten before the device reads it is found. A frame that cannot be copied is not verified.
 void Intake::take_sample(Job& job, const Clip::Frames& frames, const Orientation& orientation) {
@@ -187,9 +200,16 @@ bool Intake::submit(Job& job, const Settings& settings, bool waits) {
   job.input->turn(orientation);
   job.visible = job.input->visible();
   const std::vector<InferenceRegion> regions = regions_of(job, settings);
+  if (settings.inference_region == RegionChoice::roi_list && !regions.empty()) {
+    take_turn(job, settings);
+    if (job.outcome != Outcome::run) return true;
+  }
   const Clip::Frames clip = job.session->network.clip_length > 1 ? clip_.frames() : Clip::Frames();
-  const ModelBatcher::BatchWait wait = batch_wait(settings);
-  const ModelBatcher::Clock::duration longest_wait = frame_interval().value_or(kUnknownInterval);
+  const TargetStream::Orders orders = shared_.target->orders();
+  const ModelBatcher::BatchWait wait = batch_wait(settings, orders);
+  const ModelBatcher::Clock::duration interval = frame_interval().value_or(kUnknownInterval);
+  const ModelBatcher::Clock::duration longest_wait =
+      std::min(orders.longest_wait.value_or(interval), interval * kMostIntervals);
   stream_.share = settings.share;
   job.sample = verification_.begin(settings.verify, *job.session, regions.size());
   for (const InferenceRegion& region : regions) {

@@ -48,6 +48,7 @@ struct Job {
   unsigned hold_results = 0;
   Outcome outcome = Outcome::run;
   Rect visible;
+  bool has_target = false;              // an inference for target-latency
   bool discont = false;                 // frames were dropped before this one
   Clock::time_point arrived, admitted;  // when it came to the pad, and when there was room
 };

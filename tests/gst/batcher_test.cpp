@@ -138,6 +138,36 @@ TEST(Batcher, FramesGatherWhileTheRequestsAreBusy) {
   EXPECT_EQ(batcher->counts().batches, 2u);  // the first alone, the others in its time
 }
 
+TEST(Batcher, BatchesAreLimitedWhileItRuns) {
+  auto batcher = make(1, 4, 20ms);
+  batcher->limit_batches(2);
+  expect_results(*batcher, 5, kNotAtAll);
+  EXPECT_EQ(batcher->counts().batches, 3u);  // 1, 2, 2
+  TestBatcher::Work work = batcher->take_work();
+  ASSERT_EQ(work.by_images.size(), 5u);
+  EXPECT_EQ(work.by_images[1].batches, 1u);
+  EXPECT_EQ(work.by_images[2].batches, 2u);
+  EXPECT_GE(work.busy, 60ms);
+  EXPECT_EQ(batcher->take_work().by_images[2].batches, 0u) << "it was taken";
+  batcher->limit_batches(100);
+  expect_results(*batcher, 4, kForEver);
+  EXPECT_EQ(batcher->counts().batches, 4u);
+  batcher->limit_batches(0);
+  expect_results(*batcher, 3, kForEver);
+  EXPECT_EQ(batcher->counts().batches, 7u);
+}
+
+TEST(Batcher, AFormedBatchGoesWhenTheLimitFallsToItsSize) {
+  auto batcher = make(1, 4, 100us);
+  TestBatcher::Stream stream;
+  auto one = batcher->submit(stream, number(1), kForEver);
+  auto two = batcher->submit(stream, number(2), kForEver);
+  EXPECT_EQ(batcher->counts().batches, 0u);
+  batcher->limit_batches(1);
+  EXPECT_EQ(*one.wait(), 1001);
+  EXPECT_EQ(*two.wait(), 1002);
+}
+
 TEST(Batcher, HurryIsForTheStreamsOwnFrames) {
   auto batcher = make(2, 4, 100us);
   TestBatcher::Stream mine, other;

@@ -106,6 +106,8 @@ class Batcher {
           unsigned device_streams, bool filling_is_work, Read read)
       : requests_(std::move(requests)),
         batch_size_(std::max<size_t>(batch_size, 1)),
+        most_images_(batch_size_),
+        by_images_(batch_size_ + 1),
         read_(std::move(read)),
         idle_(requests_.size(), true),
         lost_(requests_.size()),
@@ -140,6 +142,33 @@ class Batcher {
   Counts counts() const {
     const std::lock_guard lock(mutex_);
     return counts_;
+  }
+
+  // The batches that the device has finished.
+  struct Work {
+    Clock::duration busy{};  // time that it computed, in all its streams together
+    struct Size {
+      size_t batches = 0;
+      Clock::duration busy{};
+    };
+    std::vector<Size> by_images;  // by number of images, from 0 to batch_size()
+  };
+  // Returns the work since the last call.
+  Work take_work() {
+    std::vector<typename Work::Size> none(batch_size_ + 1);
+    const std::lock_guard lock(mutex_);
+    Work work;
+    work.by_images = std::exchange(by_images_, std::move(none));
+    for (const auto& size : work.by_images) work.busy += size.busy;
+    return work;
+  }
+  // Limits batches to `images` of batch_size(), at least 1, from now on.
+  void limit_batches(size_t images) {
+    const std::lock_guard lock(mutex_);
+    images = std::clamp<size_t>(images, 1, batch_size_);
+    if (std::exchange(most_images_, images) == images) return;
+    for (Worker& worker : workers_) worker.changed.notify_one();  // a batch may be due now
+    wake_blocked();
   }
 
   // Limits of a frame's wait for others: it ends after `timeout`, or when no frame has come for
@@ -263,7 +292,7 @@ class Batcher {
 
   // ---- All functions below need mutex_ held. Those with a `lock` argument release it in between.
 
-  bool is_full(const Batch& batch) const { return batch.entries.size() >= batch_size_; }
+  bool is_full(const Batch& batch) const { return batch.entries.size() >= most_images_; }
   // Returns whether there are `most` full batches that wait.
   bool full(size_t most) const { return formed_.size() >= most && is_full(*formed_.back()); }
   bool due() const {
@@ -299,7 +328,7 @@ class Batcher {
     if (inference_time_ == Clock::duration{})
       return {is_idle && before == 0 ? Clock::duration{} : Clock::duration::max() / 4, {}};
     return {free_at - now + inference_time_ * before / streams,
-            inference_time_ / (streams * static_cast<int>(batch_size_))};
+            inference_time_ / (streams * static_cast<int>(most_images_))};
   }
 
   Ticket submit(std::unique_lock<std::mutex>& lock, const Stream& stream, Fill fill,
@@ -314,8 +343,9 @@ class Batcher {
   // Returns how many frames may come before a full batch waits for each stream of the device.
   size_t room() const {
     if (formed_.size() > device_.size() || full(device_.size())) return 0;
-    const size_t in_last = formed_.empty() ? batch_size_ : formed_.back()->entries.size();
-    return (device_.size() - formed_.size()) * batch_size_ + batch_size_ - in_last;
+    const size_t in_last =
+        formed_.empty() ? most_images_ : std::min(formed_.back()->entries.size(), most_images_);
+    return (device_.size() - formed_.size()) * most_images_ + most_images_ - in_last;
   }
 
   // Blocks until there is room, the stream is interrupted, or no stream of the device answers.
@@ -569,6 +599,9 @@ class Batcher {
     const Clock::time_point now = Clock::now();
     const Clock::duration taken = now - std::max(batch.launched_at, device.last_done);
     device.last_done = now;
+    typename Work::Size& size = by_images_[batch.entries.size()];
+    ++size.batches;
+    size.busy += taken;
     inference_time_ =
         inference_time_ == Clock::duration{} ? taken : (inference_time_ * 3 + taken) / 4;
     device.busy_until = now + inference_time_ * (static_cast<int>(device.load) - 1);
@@ -721,6 +754,8 @@ class Batcher {
   std::list<Submitter*> blocked_;  // the one that has waited longest first
   const std::vector<std::unique_ptr<Request>> requests_;
   const size_t batch_size_;
+  size_t most_images_;  // of a batch, up to batch_size_
+  std::vector<typename Work::Size> by_images_;
   const Read read_;
   std::vector<bool> idle_;
   // Frames by request, of requests that do not answer.

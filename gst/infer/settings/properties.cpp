@@ -496,6 +496,23 @@ const std::vector<ElementProperty>& element_properties() {
           "cannot infer all their frames: a stream of share 2 gets twice the inferences of one of "
           "share 1",
           1, 1000, kControllable),
+      ticker(number<&S::target_latency>(
+          "target-latency", "Target latency",
+          "Milliseconds from a live frame's arrival until its results leave, for 95 % of the "
+          "inferred "
+          "frames. The element chooses how many frames are inferred, how large batches are and how "
+          "long they are waited for, together with all other elements on the device that have a "
+          "target; other frames pass without inference (overload-policy=block counts as "
+          "skip-inference). stats say what was chosen and why (0: no target)",
+          0, 3600000, kPlaying)),
+      ticker(number<&S::target_power>(
+          "target-power", "Target power",
+          "Watts that the device may take on average, with all that runs there: fewer frames are "
+          "inferred and larger batches waited for, over all elements on the device that have a "
+          "target. The power is read from NVML, RAPL or hwmon, which stats name; a CPU's is that "
+          "of "
+          "the whole processor (0: no target)",
+          0, 100000, kPlaying)),
       number<&S::hold_results>(
           "hold-results", "Hold results",
           "Repeat the last results on so many frames without inference after them, marked as held "

@@ -54,12 +54,22 @@ struct Settings : ModelOptions {
   // Parsed by ObjectRules. Empty: no rule.
   std::string classes, thresholds, min_size, max_size, regions, tiles;
   OverloadPolicy overload_policy = OverloadPolicy::block;
-  unsigned share = 1;         // weight among live streams of one model-instance-id
-  unsigned hold_results = 0;  // in frames
+  unsigned share = 1;           // weight among live streams of one model-instance-id
+  unsigned hold_results = 0;    // in frames
+  unsigned target_latency = 0;  // in milliseconds; 0: none
+  double target_power = 0;      // in watts; 0: none
   bool qos = true;
   unsigned verify = 0;             // in frames; 0: never
   unsigned stats_interval = 0;     // in milliseconds; 0: no messages
   unsigned frozen_after = 10'000;  // in milliseconds; 0: never
+
+  bool has_targets() const { return target_latency != 0 || target_power > 0; }
+  // The policy for live sources: none that waits can keep a target.
+  OverloadPolicy live_policy() const {
+    return has_targets() && overload_policy == OverloadPolicy::block
+               ? OverloadPolicy::skip_inference
+               : overload_policy;
+  }
 };
 
 }  // namespace clinfer

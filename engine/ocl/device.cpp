@@ -2,12 +2,14 @@
 #include "engine/ocl/device.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 #if defined(__x86_64__)
 #include <sys/platform/x86.h>
 #endif
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -15,6 +17,7 @@
 #include <thread>
 
 #include "engine/ocl/amx.h"
+#include "engine/ocl/forks.h"
 #include "engine/ocl/pocl_cache.h"
 #include "kernels/base/leaving.h"
 #include "kernels/base/processors.h"
@@ -353,13 +356,30 @@ Blocks2d blocks_2d_of(const DeviceTraits& traits, const std::string& extensions,
 
 }  // namespace
 
+namespace {
+
+std::atomic<pid_t> opener{0};  // the process that listed the devices
+
+}  // namespace
+
+void refuse_forks() {
+  const pid_t id = opener;
+  if (id != 0 && id != getpid())
+    throw Error(ErrorCode::no_device,
+                "this process is a fork of one that has opened the OpenCL devices, and their "
+                "drivers' threads are not in it: fork before the first model is compiled, or start "
+                "new programs instead (in Python: multiprocessing.set_start_method(\"spawn\"))");
+}
+
 const Devices& devices(const char* cache_folder) {
+  refuse_forks();
   static std::mutex mutex;
   static const Devices* all = nullptr;  // never destroyed, because threads may outlive statics
   const std::lock_guard lock(mutex);
   if (all == nullptr) {
     const ExitWaits exit_waits;
     all = new Devices(enumerate(cache_folder));
+    opener = getpid();
   }
   return *all;
 }

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "engine/graph/evaluate.h"
+#include "engine/ocl/forks.h"
 #include "engine/ocl/host_memory.h"
 #include "engine/runtime/left_work.h"
 #include "kernels/base/default_floats.h"
@@ -74,6 +75,7 @@ void DeviceRequest::start(size_t images) {
   const DefaultFloats floats;
   if (work_.running)
     throw Error(ErrorCode::bad_argument, "the request is in flight already; wait() first");
+  ocl::refuse_forks();
   called_ = Clock::now();
   inputs_.begin(images);
   try {

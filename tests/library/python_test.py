@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 SOURCE = pathlib.Path(sys.argv[1]).resolve()
@@ -301,6 +302,26 @@ class Package(unittest.TestCase):
         request.close()
         with self.assertRaisesRegex(ValueError, "closed"):
             request.start()
+
+    def test_forks(self):
+        """The drivers' threads are not in a fork: it is told so at once, and may go; the parent goes on."""
+        request = self.model.create_request()
+        request.infer(tensor_of(ball_at(60, 50)))
+        for call in (lambda: request.infer(tensor_of(ball_at(60, 50))), lambda: clinfer.Model(MODEL).compile("CPU"), clinfer.devices):
+            begin = time.monotonic()
+            child = os.fork()
+            if child == 0:
+                try:
+                    call()
+                    os._exit(1)
+                except clinfer.Error as error:
+                    os._exit(0 if error.code == "NO_DEVICE" and "fork" in str(error) else 2)
+                finally:
+                    os._exit(3)
+            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            self.assertEqual(status, 0)
+            self.assertLess(time.monotonic() - begin, 5)
+        self.expect_ball(request.infer(tensor_of(ball_at(60, 50)))[0], 60, 50)
 
 
 def installed():

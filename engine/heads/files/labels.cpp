@@ -198,6 +198,9 @@ std::vector<std::string> labels_of_lines(const std::string& text, bool& numbered
 void check_text(const std::string& text, const std::string& file) {
   size_t number = 1;
   for (size_t at = 0; at < text.size(); ++number) {
+    if (number > kMostLabels)
+      throw Error{ErrorCode::bad_argument,
+                  file + " has more than " + std::to_string(kMostLabels) + " lines"};
     const size_t end = std::min(text.find('\n', at), text.size());
     if (!is_utf8(text.substr(at, end - at)))
       throw Error{ErrorCode::bad_argument,

@@ -536,9 +536,9 @@ TEST(CompilerProcess, NothingOfAnotherUsersIsStarted) {
   fs::copy_file(clinfer(), folder / "engine/dir/application");
   fs::copy_file(fs::path(clinfer()).parent_path().parent_path() / "libclinfer.so.0",
                 folder / "engine/libclinfer.so.0");
-  for (const char* planted : {"engine/clinfer", "engine/clinfer-compiler", "engine/dir/clinfer",
-                              "engine/dir/clinfer-compiler", "engine/tools/clinfer",
-                              "engine/tools/clinfer-compiler"}) {
+  for (const char* planted :
+       {"engine/clinfer", "engine/clinfer-compiler", "engine/dir/clinfer",
+        "engine/dir/clinfer-compiler", "engine/tools/clinfer", "engine/tools/clinfer-compiler"}) {
     const std::string path = folder.write(planted, "#!/bin/sh\ntouch " + folder / "started" + "\n");
     fs::permissions(path, fs::perms::owner_all);
     ASSERT_EQ(chown(path.c_str(), test::kAttacker, test::kAttacker), 0);

@@ -79,8 +79,11 @@ struct PoseNet {
                   Results& results) const {
     const Floats heat(output_of(outputs, heats.index, heats.elements()));
     const Floats shift(output_of(outputs, offsets.index, offsets.elements()));
+    // Strides are powers of two, whether the size is a multiple of them or one more.
     const auto step = [](int size, size_t cells) {
-      return cells > 1 ? static_cast<float>(size - 1) / static_cast<float>(cells - 1) : 0.0f;
+      if (cells < 2) return 0.0f;
+      return std::exp2(
+          std::round(std::log2(static_cast<float>(size - 1) / static_cast<float>(cells - 1))));
     };
     const float x_step = step(facts.width, heats.columns), y_step = step(facts.height, heats.rows);
     // Most cells of logits are far below 0.
@@ -116,7 +119,9 @@ std::optional<Match> match_posenet(const ModelFacts& facts) {
     const auto layout = map_layout(facts, i);
     if (!layout || !is_float_output(facts.outputs[i])) return std::nullopt;
     if (layout->channels == kPoints && !heats) heats = layout;
-    if (layout->channels == 2 * kPoints && !offsets) offsets = layout;
+    // BodyPix also has long offsets, from every cell of a person to each of its points.
+    if (layout->channels == 2 * kPoints && !offsets && !has_word(facts.outputs[i], {"long"}))
+      offsets = layout;
   }
   if (!heats || !offsets || heats->cells() != offsets->cells()) return std::nullopt;
   Match match;

@@ -521,6 +521,20 @@ def points_of_pfld(folder):
 
 
 @case
+def points_of_bodypix(folder):
+    """Beside the offsets of a point from its own cell, there are those of every cell of a person; a side of 64 is four strides of 16."""
+    heat, short, long = np.full((1, 4, 4, 17), -9, F), np.zeros((1, 4, 4, 34), F), np.full((1, 4, 4, 34), 25, F)
+    wanted = []
+    for k in range(17):
+        y, x = k % 4, k // 5
+        heat[0, y, x, k], short[0, y, x, k], short[0, y, x, 17 + k] = 3, k / 4, 2
+        wanted.append(((x * 16 + 2) / 64, (y * 16 + k / 4) / 64))
+    made = constants_model({"displacement_bwd": np.zeros((1, 4, 4, 32), F), "heatmaps": heat, "long_offsets": long, "short_offsets": short}, [1, 64, 64, 3])
+    folder.write("model.onnx", made)
+    return {"model": "model.onnx", "points": np.array(wanted), "properties": "resize-mode=stretch"}
+
+
+@case
 def points_in_maps_of_yolov8(folder):
     """YOLOv8-face before its last step, as its authors export it for OpenCV: 64 bins, a score, and x, y, visibility of five points a cell."""
     maps = {name: np.full((1, 80, side, side), -9, F) for name, side in (("output0", 8), ("884", 4), ("892", 2))}

@@ -17,6 +17,7 @@
 #include "gst/crop/cutter.h"
 #include "gst/frames/mapped_frame.h"
 #include "gst/meta/meta.h"
+#include "gst/meta/notice.h"
 
 #define GST_CAT_DEFAULT clcrop_debug
 
@@ -41,6 +42,7 @@ struct CropState {
   GstVideoInfo info;
   GstVideoInfo sent;  // the caps that downstream has
   clinfer::UnreadableFrames unreadable;
+  clinfer::RoiNotice roi_notice;
 };
 
 }  // namespace
@@ -178,7 +180,7 @@ GstFlowReturn push_region(GstClcrop* self, GstBuffer* from, GstVideoFrame& frame
   clinfer::RegionView inside = region;
   const int width = GST_VIDEO_INFO_WIDTH(&info), height = GST_VIDEO_INFO_HEIGHT(&info);
   if (clinfer::move_region(inside, clinfer::between(visible, rect), width, height))
-    clinfer::attach_object(buffer.get(), {0, 0, width, height}, inside);
+    clinfer::attach_objects(buffer.get(), {0, 0, width, height}, {inside});
   if (!send_caps(self, info)) return GST_FLOW_NOT_NEGOTIATED;
   return gst_pad_push(self->src, buffer.release());
 }
@@ -189,7 +191,9 @@ GstFlowReturn push_regions(GstClcrop* self, GstBuffer* buffer) {
   const Rect visible = clinfer::visible_part(GST_VIDEO_INFO_WIDTH(&state.info),
                                              GST_VIDEO_INFO_HEIGHT(&state.info), buffer);
   const std::vector<std::string> labels = clinfer::parse_labels(settings.object_class);
-  auto regions = clinfer::read_regions(buffer, visible.width, visible.height);
+  clinfer::FrameView view = clinfer::read_frame(buffer, visible.width, visible.height);
+  state.roi_notice.look(GST_ELEMENT(self), view);
+  std::vector<clinfer::RegionView>& regions = view.regions;
   std::erase_if(regions, [&](const auto& region) { return !clinfer::is_among(region, labels); });
   if (regions.empty()) {
     push_gap(self, buffer);

@@ -28,24 +28,28 @@ Handle<GstBuffer> writable(Handle<GstBuffer> buffer) {
   return copy;
 }
 
-// Adds the fixed regions to the buffer as regions of interest, for the results of each part.
+// Adds the fixed regions to the buffer as objects, for the results of each part.
 void add_regions(GstBuffer* buffer, const std::vector<Rect>& regions, FrameResult& result) {
   const Rect& visible = result.visible;
-  int id = 0;
-  for (const RegionView& known : read_regions(buffer, visible.width, visible.height))
-    id = std::max(id, known.id);
-  const int first = id;
+  std::vector<RegionView> objects;
   for (const Rect& rect : regions) {
-    GstVideoRegionOfInterestMeta* roi = gst_buffer_add_video_region_of_interest_meta(
-        buffer, "region", static_cast<guint>(rect.x - visible.x),
-        static_cast<guint>(rect.y - visible.y), static_cast<guint>(rect.width),
-        static_cast<guint>(rect.height));
-    roi->id = ++id;
+    RegionView& object = objects.emplace_back();
+    object.roi_type = "region";
+    object.has_roi = result.roi_meta;
+    object.x = rect.x - visible.x, object.y = rect.y - visible.y;
+    object.width = rect.width, object.height = rect.height;
+    const auto share = [](int pixel, int size) {
+      return static_cast<float>(pixel) / static_cast<float>(size);
+    };
+    object.box = {share(object.x, visible.width), share(object.y, visible.height),
+                  share(object.x + rect.width, visible.width),
+                  share(object.y + rect.height, visible.height)};
   }
+  const std::vector<int> ids = attach_objects(buffer, visible, objects);
   const std::vector<RegionView> all = read_regions(buffer, visible.width, visible.height);
   for (size_t i = 0; i < all.size(); ++i)
-    if (all[i].id > first && all[i].id <= id)
-      result.parts[static_cast<size_t>(all[i].id - first - 1)].region = i;
+    if (const auto id = std::find(ids.begin(), ids.end(), all[i].id); id != ids.end())
+      result.parts[static_cast<size_t>(id - ids.begin())].region = i;
 }
 
 }  // namespace
@@ -122,6 +126,7 @@ void Delivery::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
   const Outcome outcome = result.outcome = job->outcome;
   result.model = network.name;
   result.visible = job->visible;
+  result.roi_meta = session == nullptr || session->settings.roi_meta;
   const Clock::time_point waited = Clock::now();
   if (session != nullptr) {
     decode(*job, result, finished);

@@ -19,6 +19,7 @@
 #include "gst/infer/model/width_buckets.h"
 #include "gst/infer/motion/motion_gate.h"
 #include "gst/infer/verification.h"
+#include "gst/meta/notice.h"
 
 namespace clinfer {
 
@@ -112,6 +113,7 @@ class Intake {
   MotionGate motion_;
   Clip clip_;  // for a network that takes several frames
   WidthBuckets widths_;
+  RoiNotice roi_notice_;
 
   std::atomic<bool> at_end_{false};
   mutable std::mutex mutex_;  // guards the members below

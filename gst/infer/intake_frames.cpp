@@ -103,7 +103,9 @@ double Intake::pixel_aspect() const {
 std::vector<InferenceRegion> Intake::listed_regions(GstBuffer* buffer, const Rect& visible,
                                                     const Settings& settings,
                                                     const ObjectRules& rules) {
-  std::vector<InferenceRegion> regions = regions_to_infer(buffer, visible, settings.object_class);
+  const FrameView frame = read_frame(buffer, visible.width, visible.height);
+  roi_notice_.look(GST_ELEMENT(self_), frame);
+  std::vector<InferenceRegion> regions = regions_to_infer(frame, visible, settings.object_class);
   const Orientation orientation = orientation_for(settings, buffer);
   for (InferenceRegion& region : regions) rules.place(region, visible, pixel_aspect(), orientation);
   return regions;

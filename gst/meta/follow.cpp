@@ -128,7 +128,8 @@ void put_back(GstBuffer* buffer, Record record, const Watch& watch, const GstVid
   }
   if (!affine) return;
   move_record(record, *affine, {0, 0, GST_VIDEO_INFO_WIDTH(&out), GST_VIDEO_INFO_HEIGHT(&out)});
-  replace_analytics_objects(buffer, views_of(record));
+  replace_analytics_objects(buffer, views_of(record), record.picture.width, record.picture.height);
+  add_analytics_answers_again(buffer, record.results, record.picture.width, record.picture.height);
   write_moved(buffer, record);
 }
 

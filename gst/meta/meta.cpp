@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "engine/heads/files/labels.h"
@@ -190,95 +191,166 @@ RegionView view_of(const GstVideoRegionOfInterestMeta* roi, int width, int heigh
 struct Found {
   RegionView view;
   GstVideoRegionOfInterestMeta* roi = nullptr;  // null: the object is in GstAnalytics only
-  bool recorded = false;
-  bool moved = false;  // true if it was moved after it was recorded
+  std::optional<size_t> recorded;               // index into the record's regions
+  bool moved = false;                           // after it was recorded
 };
+
+// Indices of a record's regions by their ids.
+class RecordIndex {
+ public:
+  explicit RecordIndex(const std::optional<Record>& record) : record_(record) {
+    if (!record) return;
+    for (size_t i = 0; i < record->regions.size(); ++i) {
+      const RegionView& view = record->regions[i].view;
+      by_id_.emplace(view.id, i);
+      if (view.analytics_id >= 0) by_analytics_id_.emplace(view.analytics_id, i);
+    }
+  }
+  std::optional<size_t> by_id(int id, const std::string& type) const {
+    return find(by_id_, id, type);
+  }
+  std::optional<size_t> by_analytics_id(int id, const std::string& type) const {
+    return find(by_analytics_id_, id, type);
+  }
+
+ private:
+  std::optional<size_t> find(const std::multimap<int, size_t>& regions, int id,
+                             const std::string& type) const {
+    const auto [first, last] = regions.equal_range(id);
+    for (auto at = first; at != last; ++at)
+      if (record_->regions[at->second].view.roi_type == type) return at->second;
+    return std::nullopt;
+  }
+
+  const std::optional<Record>& record_;
+  std::multimap<int, size_t> by_id_, by_analytics_id_;
+};
+
+// Gives a region the rectangle of `to`: another element, such as a tracker, has moved it.
+void move_to(const RegionView& to, Found& found) {
+  found.view.x = to.x, found.view.y = to.y;
+  found.view.width = to.width, found.view.height = to.height;
+  found.view.box = to.box;
+  found.moved = true;
+}
 
 // Joins a region of interest with its record.
 Found found_with(GstVideoRegionOfInterestMeta* roi, const std::optional<Record>& record,
-                 const Rect& visible, bool cropped) {
-  Found found{view_of(roi, visible.width, visible.height), roi};
-  const Names* known = nullptr;
-  if (record && roi->id != 0) {
-    for (const RecordedRegion& region : record->regions) {
-      if (region.view.id != roi->id || region.view.roi_type != found.view.roi_type) continue;
-      found.recorded = true;
-      known = &region.parameters;
-      const RegionView rectangle = found.view;
-      found.view = region.view;
-      // Another element, such as a tracker, has moved it.
-      if (!cropped && !is_same_object(rectangle, region.view)) {
-        found.view.x = rectangle.x, found.view.y = rectangle.y;
-        found.view.width = rectangle.width, found.view.height = rectangle.height;
-        found.view.box = rectangle.box;
-        found.moved = true;
-      }
-      break;
-    }
+                 const RecordIndex& known, const Rect& visible, bool cropped) {
+  Found found{view_of(roi, visible.width, visible.height), roi, {}};
+  const Names* parameters = nullptr;
+  if (roi->id != 0) found.recorded = known.by_id(roi->id, found.view.roi_type);
+  if (found.recorded) {
+    const RecordedRegion& region = record->regions[*found.recorded];
+    parameters = &region.parameters;
+    const RegionView rectangle = found.view;
+    found.view = region.view;
+    if (!cropped && !is_same_object(rectangle, region.view)) move_to(rectangle, found);
   }
   for (const GList* item = roi->params; item != nullptr; item = item->next) {
     const auto* parameter = static_cast<const GstStructure*>(item->data);
-    if (known == nullptr ||
-        std::find(known->begin(), known->end(),
-                  std::string_view(gst_structure_get_name(parameter))) == known->end())
+    if (parameters == nullptr ||
+        std::find(parameters->begin(), parameters->end(),
+                  std::string_view(gst_structure_get_name(parameter))) == parameters->end())
       read_parameter(parameter, found.view);
   }
   if (!found.view.has_detection) found.view.label = found.view.roi_type;
   return found;
 }
 
-std::vector<Found> find_regions(GstBuffer* buffer, const std::optional<Record>& record,
-                                const Rect& visible) {
-  std::vector<Found> list;
+// Adds classes of other elements, which are in GstAnalytics only.
+void add_new_classes(std::vector<ClassificationView>& known,
+                     const std::vector<ClassificationView>& answers) {
+  const auto name = [](const ClassificationView& answer) {
+    return answer.label.empty() ? std::to_string(answer.label_id) : answer.label;
+  };
+  for (const ClassificationView& answer : answers)
+    if (std::none_of(known.begin(), known.end(),
+                     [&](const auto& other) { return name(other) == answer.label; }))
+      known.push_back(answer);
+}
+
+// Adds to `view` what GstAnalytics says of its object beyond what is known.
+void add_related(RegionView& view, const AnalyticsObject& object) {
+  view.analytics_id = object.view.analytics_id;
+  if (!view.track_id) view.track_id = object.view.track_id;
+  if (!view.mask) view.mask = object.view.mask;
+  add_new_classes(view.classifications, object.view.classifications);
+}
+
+struct FoundOnFrame {
+  std::vector<Found> regions;
+  Answers whole;  // from GstAnalytics
+};
+
+FoundOnFrame find_regions(GstBuffer* buffer, const std::optional<Record>& record,
+                          const Rect& visible) {
+  FoundOnFrame frame;
+  std::vector<Found>& list = frame.regions;
   int last_id = 0;
   const bool cropped = gst_buffer_get_video_crop_meta(buffer) != nullptr;
+  const RecordIndex known(record);
   for_each_roi(buffer, [&](GstVideoRegionOfInterestMeta* roi) {
-    Found found = found_with(roi, record, visible, cropped);
+    Found found = found_with(roi, record, known, visible, cropped);
     if (!(found.view.box.x_max > found.view.box.x_min) && found.recorded) return;
     last_id = std::max({last_id, found.view.id, found.view.parent_id});
     list.push_back(std::move(found));
   });
+  if (record)
+    for (const RecordedRegion& region : record->regions)
+      last_id = std::max({last_id, region.view.id, region.view.parent_id});
+  AnalyticsContents analytics = read_analytics(buffer, visible.width, visible.height);
+  frame.whole = std::move(analytics.whole);
   const size_t regions = list.size();
   std::vector<bool> taken(regions, false);
-  const auto is_known = [](const RegionView& view, const RegionView& object) {
-    return view.analytics_id == object.analytics_id && view.roi_type == object.roi_type;
-  };
-  const auto find = [&](auto&& matches) {
-    size_t nth = 0;
-    while (nth < regions && (taken[nth] || !matches(list[nth].view))) ++nth;
-    return nth;
-  };
-  for (RegionView& object : read_analytics_objects(buffer, visible.width, visible.height)) {
-    size_t same = find([&](const RegionView& view) { return is_known(view, object); });
-    // The object's region was removed, or is no longer visible.
-    if (same == regions && record &&
-        std::any_of(record->regions.begin(), record->regions.end(),
-                    [&](const RecordedRegion& known) { return is_known(known.view, object); }))
+  std::map<int, size_t> by_analytics_id;
+  for (size_t i = 0; i < regions; ++i)
+    if (list[i].view.analytics_id >= 0) by_analytics_id.emplace(list[i].view.analytics_id, i);
+  std::map<int, int> ids;  // of regions, by analytics_id
+  std::vector<std::pair<size_t, int>> parts;
+  for (AnalyticsObject& object : analytics.objects) {
+    RegionView& view = object.view;
+    size_t same = regions;
+    if (const auto at = by_analytics_id.find(view.analytics_id);
+        at != by_analytics_id.end() && !taken[at->second] &&
+        list[at->second].view.roi_type == view.roi_type)
+      same = at->second;
+    std::optional<size_t> recorded;
+    if (same == regions) recorded = known.by_analytics_id(view.analytics_id, view.roi_type);
+    if (recorded) {
+      const RegionView& kept = record->regions[*recorded].view;
+      // The object's region was removed, or is no longer visible.
+      if (kept.has_roi || !(kept.box.x_max > kept.box.x_min)) continue;
+      Found found{kept, nullptr, recorded};
+      if (!cropped && !is_same_object(view, kept)) move_to(view, found);
+      add_related(found.view, object);
+      ids[view.analytics_id] = found.view.id;
+      list.push_back(std::move(found));
       continue;
-    if (same == regions)
-      same = find([&](const RegionView& view) {
-        return view.analytics_id < 0 && is_same_object(view, object);
-      });
+    }
+    for (size_t i = 0; same == regions && i < regions; ++i)
+      if (!taken[i] && list[i].view.analytics_id < 0 && is_same_object(list[i].view, view)) {
+        same = i;
+        break;
+      }
     if (same == regions) {
-      object.id = ++last_id;
-      list.push_back({std::move(object)});
+      view.id = ++last_id;
+      view.has_roi = false;
+      ids[view.analytics_id] = view.id;
+      if (object.parent >= 0) parts.emplace_back(list.size(), object.parent);
+      list.push_back({std::move(view)});
       continue;
     }
     taken[same] = true;
-    RegionView& view = list[same].view;
-    view.analytics_id = object.analytics_id;
-    if (!view.track_id) view.track_id = object.track_id;
-    // Adds classifications of other elements, which are in GstAnalytics only.
-    for (const ClassificationView& answer : object.classifications) {
-      const bool known = std::any_of(
-          view.classifications.begin(), view.classifications.end(), [&](const auto& other) {
-            return (other.label.empty() ? std::to_string(other.label_id) : other.label) ==
-                   answer.label;
-          });
-      if (!known) view.classifications.push_back(answer);
-    }
+    ids[view.analytics_id] = list[same].view.id;
+    add_related(list[same].view, object);
   }
-  return list;
+  for (const auto& [part, whole] : parts)
+    if (const auto parent = ids.find(whole); parent != ids.end())
+      list[part].view.parent_id = parent->second;
+  for (size_t i = 0; i < regions; ++i)
+    if (!taken[i]) list[i].view.analytics_id = -1;
+  return frame;
 }
 
 // ---- attaching ----------------------------------------------------------------------------------
@@ -327,7 +399,7 @@ class Attachment {
 
   // Returns the regions, which add() need not search again.
   const std::vector<Found>& find() {
-    if (!found_) found_ = find_regions(buffer_, record_, visible_);
+    if (!found_) found_ = find_regions(buffer_, record_, visible_).regions;
     return *found_;
   }
   const std::optional<Record>& record() const { return record_; }
@@ -337,6 +409,10 @@ class Attachment {
                     [](const PartResult& part) { return part.region.has_value(); }))
       find();
     begin();
+    roi_meta_ = result.roi_meta;
+    size_t objects = 0;
+    for (const PartResult& part : result.parts) objects += part.results.detections.size();
+    reserve_analytics(buffer_, objects);
     ResultView whole;
     whole.outcome = result.outcome;
     whole.model = result.model;
@@ -346,19 +422,21 @@ class Attachment {
       if (part.held) mark_held(answers);
       move_answers(answers, affine);
       if (!part.region) {
-        add_objects(part, affine, 0, result.model, labels);
+        add_objects(part, affine, nullptr, result.model, labels);
         add_analytics_answers(buffer_, nullptr, answers, width(), height());
         append(whole, answers);
       } else if (*part.region < found_->size()) {
         Found& found = (*found_)[*part.region];
         refine(part, affine, labels, found);
         append(found.view, answers);
-        write(found, Stored::no);
-        add_analytics_answers(buffer_, &found.view, answers, width(), height());
-        add_objects(part, affine, found.view.id, result.model, labels);
+        if (roi_meta_) found.view.has_roi = true;
+        if (write(found, Stored::no))
+          add_analytics_answers(buffer_, &found.view, answers, width(), height());
+        add_objects(part, affine, &found.view, result.model, labels);
       }  // otherwise the copy of the buffer lost it
     }
     record_->results.push_back(std::move(whole));
+    if (has_better_boxes_) renew_analytics();
     write_record(buffer_, *record_);
   }
 
@@ -375,6 +453,9 @@ class Attachment {
         add_track(view, object);
       } else if (*object.region < found_->size()) {
         Found& found = (*found_)[*object.region];
+        // GstAnalytics gets the track together with its times.
+        found.view.track_id = std::nullopt;
+        join_analytics(found);
         found.view.track_id = object.id;
         write(found, Stored::but_for_new);
         add_track(found.view, object);
@@ -383,10 +464,17 @@ class Attachment {
     write_record(buffer_, *record_);
   }
 
-  void add(RegionView object) {
+  // Returns the objects' ids.
+  std::vector<int> add(const std::vector<RegionView>& objects) {
     begin();
-    add_object(object);
+    reserve_analytics(buffer_, objects.size());
+    std::vector<int> new_ids;
+    for (RegionView object : objects) {
+      add_object(object);
+      new_ids.push_back(object.id);
+    }
     write_record(buffer_, *record_);
+    return new_ids;
   }
 
   void add(const ZoneResult& result) {
@@ -430,24 +518,26 @@ class Attachment {
   // Adds the object as a new region, which gets its id.
   void add_object(RegionView& view) {
     view.id = ids().next();
-    add_parameters(add_roi(buffer_, view), view, visible_);
+    if (view.has_roi) add_parameters(add_roi(buffer_, view), view, visible_);
     // Keeps the track back, which GstAnalytics gets together with its times.
     const std::optional<uint64_t> track = std::exchange(view.track_id, std::nullopt);
-    add_analytics_objects(buffer_, {&view});
+    add_analytics_objects(buffer_, {&view}, width(), height());
     view.track_id = track;
     record_->regions.push_back({view, {}, Stored::no});
   }
 
-  void add_objects(const PartResult& part, const PointMap& affine, int parent,
+  void add_objects(const PartResult& part, const PointMap& affine, const RegionView* parent,
                    const std::string& model, const std::vector<std::string>& labels) {
     for (const Detection& detection : part.results.detections) {
       // A result about the region itself.
-      if (parent != 0 && detection.subject != Subject::found) continue;
+      if (parent != nullptr && detection.subject != Subject::found) continue;
       RegionView view = region_of(detection, labels, model);
       if (!move_region(view, affine, width(), height())) continue;
-      view.parent_id = parent;
+      if (parent != nullptr) view.parent_id = parent->id;
       view.held = part.held;
+      view.has_roi = roi_meta_;
       add_object(view);
+      if (parent != nullptr) add_analytics_parent(buffer_, view, *parent, width(), height());
     }
   }
 
@@ -473,6 +563,7 @@ class Attachment {
       }
       if (better.mask) {
         view.mask = std::move(better.mask);
+        add_analytics_mask(buffer_, view, width(), height());
         replaced.emplace_back(kMask);
       }
       if (detection.subject == Subject::refined) {
@@ -481,6 +572,7 @@ class Attachment {
         view.box = better.box;
         view.corners = better.corners;
         view.confidence = better.confidence;
+        has_better_boxes_ = has_analytics();
         replaced.emplace_back(kDetection);
         if (found.roi != nullptr) set_rectangle(found.roi, view);
       }
@@ -488,29 +580,62 @@ class Attachment {
     }
   }
 
+  // Adds an object that is a region of interest only to GstAnalytics, with all that is known.
+  // Returns false if it was there or cannot be.
+  bool join_analytics(Found& found) {
+    if (!has_analytics() || found.view.analytics_id >= 0) return false;
+    add_analytics_objects(buffer_, {&found.view}, width(), height());
+    return true;
+  }
+
+  // Writes all objects to GstAnalytics again, because a box cannot be changed there.
+  void renew_analytics() {
+    std::vector<RegionView*> views;
+    std::vector<bool> is_found(record_->regions.size());
+    for (Found& found : *found_) {
+      views.push_back(&found.view);
+      if (found.recorded) is_found[*found.recorded] = true;
+    }
+    for (size_t i = 0; i < is_found.size(); ++i)
+      if (!is_found[i]) views.push_back(&record_->regions[i].view);
+    replace_analytics_objects(buffer_, views, width(), height());
+    for (const Found& found : *found_)
+      if (found.recorded)
+        record_->regions[*found.recorded].view.analytics_id = found.view.analytics_id;
+    for (RecordedRegion& region : record_->regions) region.stored = Stored::no;
+    add_analytics_answers_again(buffer_, record_->results, width(), height());
+  }
+
   // Writes the new parts of a region's view, and an id if it had none. `stored`: which parts the
-  // record has already, provided that nothing else has changed the region.
-  void write(Found& found, Stored stored) {
+  // record has already, provided that nothing else has changed the region. Returns whether its
+  // object was in GstAnalytics, so that new answers are still to be added there.
+  bool write(Found& found, Stored stored) {
+    const bool joins = join_analytics(found);
     if (found.roi == nullptr) {
-      found.view.id = ids().next();
-      found.roi = add_roi(buffer_, found.view);
+      if (!found.recorded) found.view.id = ids().next();
+      if (found.view.has_roi) found.roi = add_roi(buffer_, found.view);
     } else if (!found.recorded && !ids().is_unique(found.roi->id)) {
       // Gives it an id of its own: other elements leave 0 or start counting again, and results need
       // regions that can be told apart.
       found.roi->id = found.view.id = ids().next();
     }
-    add_parameters(found.roi, found.view, visible_);
-    const auto recorded =
-        std::find_if(record_->regions.begin(), record_->regions.end(),
-                     [&](const RecordedRegion& region) { return region.view.id == found.view.id; });
-    if (recorded == record_->regions.end()) {
+    if (found.roi != nullptr) add_parameters(found.roi, found.view, visible_);
+    keep(found, stored);
+    return !joins;
+  }
+
+  void keep(Found& found, Stored stored) {
+    if (!found.recorded) {
+      found.recorded = record_->regions.size();
       record_->regions.push_back({found.view, {}, Stored::no});
       return;
     }
-    const bool is_same = recorded->stored == Stored::all && !found.moved &&
-                         recorded->view.analytics_id == found.view.analytics_id;
-    recorded->stored = is_same ? stored : Stored::no;
-    recorded->view = found.view;
+    RecordedRegion& recorded = record_->regions[*found.recorded];
+    const bool is_same = recorded.stored == Stored::all && !found.moved &&
+                         recorded.view.has_roi == found.view.has_roi &&
+                         recorded.view.analytics_id == found.view.analytics_id;
+    recorded.stored = is_same ? stored : Stored::no;
+    recorded.view = found.view;
   }
 
   GstBuffer* buffer_;
@@ -518,7 +643,34 @@ class Attachment {
   std::optional<Record> record_;
   std::optional<Ids> ids_;
   std::optional<std::vector<Found>> found_;
+  bool roi_meta_ = true;           // new objects become regions of interest, too
+  bool has_better_boxes_ = false;  // than GstAnalytics has
 };
+
+// Returns what GstAnalytics says of the picture beyond our own results.
+ResultView others_of(const std::vector<ResultView>& results, Answers whole) {
+  ResultView others;
+  others.outcome = Outcome::run;
+  std::vector<ClassificationView> known;
+  bool has_classes = false;
+  for (const ResultView& result : results) {
+    known.insert(known.end(), result.classifications.begin(), result.classifications.end());
+    for (const MapView& map : result.maps)
+      has_classes = has_classes || map.kind == MapKind::classes;
+  }
+  const size_t own = known.size();
+  add_new_classes(known, whole.classifications);
+  others.classifications.assign(known.begin() + static_cast<ptrdiff_t>(own), known.end());
+  if (!has_classes) others.maps = std::move(whole.maps);
+  return others;
+}
+
+// Returns whether objects of another element are regions of interest only.
+bool is_roi_only(const std::vector<Found>& regions) {
+  return has_analytics() && std::any_of(regions.begin(), regions.end(), [](const Found& found) {
+           return found.roi != nullptr && !found.recorded && found.view.analytics_id < 0;
+         });
+}
 
 }  // namespace
 
@@ -537,11 +689,11 @@ bool is_among(const RegionView& region, const std::vector<std::string>& labels) 
   return labels.empty() || std::find(labels.begin(), labels.end(), label) != labels.end();
 }
 
-std::vector<InferenceRegion> regions_to_infer(GstBuffer* buffer, const Rect& visible,
+std::vector<InferenceRegion> regions_to_infer(const FrameView& frame, const Rect& visible,
                                               const std::string& object_class) {
   const std::vector<std::string> wanted = parse_labels(object_class);
   std::vector<InferenceRegion> regions;
-  const std::vector<RegionView> all = read_regions(buffer, visible.width, visible.height);
+  const std::vector<RegionView>& all = frame.regions;
   for (size_t nth = 0; nth < all.size(); ++nth) {
     const RegionView& view = all[nth];
     if (!is_among(view, wanted)) continue;
@@ -562,8 +714,9 @@ void attach_result(GstBuffer* buffer, const FrameResult& result,
   Attachment(buffer, result.visible).add(result, labels);
 }
 
-void attach_object(GstBuffer* buffer, const Rect& visible, const RegionView& object) {
-  Attachment(buffer, visible).add(object);
+std::vector<int> attach_objects(GstBuffer* buffer, const Rect& visible,
+                                const std::vector<RegionView>& objects) {
+  return Attachment(buffer, visible).add(objects);
 }
 
 class FrameResults::Contents : public Attachment {
@@ -576,6 +729,7 @@ FrameResults::FrameResults(GstBuffer* buffer, const Rect& visible)
     : contents_(std::make_unique<Contents>(buffer, visible)) {
   FrameView& view = contents_->view;
   for (const Found& found : contents_->find()) view.regions.push_back(found.view);
+  view.has_roi_only = is_roi_only(contents_->find());
   if (const std::optional<Record>& record = contents_->record()) {
     view.results = record->results;
     view.zones = record->zones;
@@ -597,18 +751,16 @@ FrameView read_frame(GstBuffer* buffer, int width, int height) {
   const Rect visible = visible_in(buffer, width, height);
   std::optional<Record> record = visible_record(buffer, visible);
   FrameView frame;
-  for (Found& found : find_regions(buffer, record, visible))
-    frame.regions.push_back(std::move(found.view));
+  FoundOnFrame found = find_regions(buffer, record, visible);
+  frame.has_roi_only = is_roi_only(found.regions);
+  for (Found& region : found.regions) frame.regions.push_back(std::move(region.view));
   if (record) {
     frame.results = std::move(record->results);
     frame.zones = std::move(record->zones);
     frame.events = std::move(record->events);
-  } else if (auto answers = read_analytics_answers(buffer); !answers.empty()) {
-    ResultView others;
-    others.outcome = Outcome::run;
-    others.classifications = std::move(answers);
-    frame.results.push_back(std::move(others));
   }
+  if (ResultView others = others_of(frame.results, std::move(found.whole)); !others.empty())
+    frame.results.push_back(std::move(others));
   return frame;
 }
 

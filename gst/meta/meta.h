@@ -1,7 +1,8 @@
-// Results on buffers. A region of interest stands for each object, with parameters that are named
-// as in DL Streamer. One custom meta (record.h) holds all results again and follows the frame
-// through converters. With GStreamer 1.24 or newer, the results are in GstAnalytics as well.
-// Results are read from whichever of these a buffer has.
+// Results on buffers. With GStreamer 1.24 or newer, an object of GstAnalytics stands for each
+// object; a region of interest, with parameters that are named as in DL Streamer, does so besides
+// (FrameResult::roi_meta), and alone with older versions. One custom meta (record.h) holds all
+// results again and follows the frame through converters. Results are read from whichever of these
+// a buffer has.
 #pragma once
 
 #include <gst/video/video.h>
@@ -34,9 +35,9 @@ struct InferenceRegion {
   std::optional<float> angle;     // turn of `rect`, as in Frame
 };
 
-// Returns the regions on a buffer whose label is among `object_class` (comma separated; empty:
+// Returns the regions on a frame whose label is among `object_class` (comma separated; empty:
 // any), clipped to `visible`; leaves out those outside of it.
-std::vector<InferenceRegion> regions_to_infer(GstBuffer* buffer, const Rect& visible,
+std::vector<InferenceRegion> regions_to_infer(const FrameView& frame, const Rect& visible,
                                               const std::string& object_class);
 
 // The network's results for one part.
@@ -52,11 +53,12 @@ struct FrameResult {
   std::string model;
   std::vector<PartResult> parts;
   Rect visible;
+  bool roi_meta = true;  // objects become regions of interest besides objects of GstAnalytics
 };
 
 // Adds a frame's results to a writable buffer, whose regions must be those that regions_to_infer()
-// saw. `labels`: names by label_id. Objects become regions with ids above all existing ones;
-// results about a region become parameters of it.
+// saw. `labels`: names by label_id. Objects get ids above all existing ones; results about a region
+// become a part of it.
 void attach_result(GstBuffer* buffer, const FrameResult& result,
                    const std::vector<std::string>& labels);
 
@@ -72,8 +74,9 @@ struct TrackedObject {
 // Returns whether a region's label is among these; always true if there are none.
 bool is_among(const RegionView& region, const std::vector<std::string>& labels);
 
-// Adds an object to a writable buffer unchanged, except for its id.
-void attach_object(GstBuffer* buffer, const Rect& visible, const RegionView& object);
+// Adds objects to a writable buffer unchanged, except for their ids, which it returns.
+std::vector<int> attach_objects(GstBuffer* buffer, const Rect& visible,
+                                const std::vector<RegionView>& objects);
 
 // Events at lines and in zones, for one frame.
 struct ZoneResult {

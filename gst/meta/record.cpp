@@ -25,6 +25,7 @@ Structure region_structure(const RegionView& view, const Rect& picture) {
   set(s.get(), "x_max"_f, view.box.x_max);
   set(s.get(), "y_max"_f, view.box.y_max);
   if (view.analytics_id >= 0) set(s.get(), "analytics_id"_f, view.analytics_id);
+  if (!view.has_roi) set(s.get(), "without_roi"_f, true);
   set_list(s.get(), "parameters"_f, parameters_of(view, picture.width, picture.height));
   return s;
 }
@@ -37,6 +38,7 @@ RecordedRegion read_region(const GstStructure* s, const Rect& picture) {
   view.parent_id = integer(s, "parent_id"_f);
   view.roi_type = text_of(s, "roi_type"_f);
   view.analytics_id = integer(s, "analytics_id"_f, -1);
+  view.has_roi = !is_set(s, "without_roi"_f);
   for_each_item(s, "parameters"_f, [&](const GstStructure* parameter) {
     region.parameters.emplace_back(gst_structure_get_name(parameter));
     read_parameter(parameter, view);
@@ -218,8 +220,11 @@ void scale_record(GstBuffer* to, GstBuffer* from, const GstVideoMetaTransform& c
   // elements cannot be told apart, and stay wrong.
   const bool has_borders = std::abs(affine.xx - 1) > 1e-6 || std::abs(affine.yy - 1) > 1e-6;
   const size_t objects = count_analytics_objects(to);
-  if (has_borders && objects != 0 && objects <= regions)
-    replace_analytics_objects(to, views_of(*record));
+  if (has_borders && objects != 0 && objects <= regions) {
+    const Rect& picture = record->picture;
+    replace_analytics_objects(to, views_of(*record), picture.width, picture.height);
+    add_analytics_answers_again(to, record->results, picture.width, picture.height);
+  }
   write_moved(to, *record);
 }
 
@@ -348,6 +353,7 @@ void move_record(Record& record, const PointMap& affine, const Rect& picture) {
 void write_moved(GstBuffer* buffer, const Record& record) {
   for (const RecordedRegion& region : record.regions) {
     const RegionView& view = region.view;
+    if (!view.has_roi) continue;
     GstVideoRegionOfInterestMeta* roi =
         gst_buffer_get_video_region_of_interest_meta_id(buffer, view.id);
     if (roi == nullptr)

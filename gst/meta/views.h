@@ -109,6 +109,7 @@ struct RegionView : Answers {
   int x = 0, y = 0, width = 0, height = 0;  // pixels of the visible picture; at least 1x1
   int id = 0, parent_id = 0;                // 0: none
   int analytics_id = -1;                    // of its object in GstAnalytics; -1: it has none
+  bool has_roi = true;                      // a region of interest stands for it
   std::optional<uint64_t> track_id;
   bool predicted = false;          // by a tracker, on a frame on which no network looked for it
   std::vector<std::string> zones;  // names of the zones that the object is in
@@ -168,6 +169,8 @@ struct FrameView {
   std::vector<ResultView> results;  // for each element that the frame has passed
   std::vector<ZoneView> zones;
   std::vector<EventView> events;
+  // Objects of another element are regions of interest only, although GstAnalytics is available.
+  bool has_roi_only = false;
 };
 
 // ---- geometry -----------------------------------------------------------------------------------

@@ -20,6 +20,7 @@
 #include "gst/frames/mapped_frame.h"
 #include "gst/frames/va_surface.h"
 #include "gst/meta/meta.h"
+#include "gst/meta/notice.h"
 #include "gst/overlay/drawing.h"
 #include "gst/overlay/privacy.h"
 
@@ -42,6 +43,7 @@ struct OverlayState {
   bool draws = false;
   clinfer::HiddenParts hidden_parts;
   clinfer::UnreadableFrames unreadable;
+  clinfer::RoiNotice roi_notice;
 };
 
 }  // namespace
@@ -133,6 +135,7 @@ GstFlowReturn prepare_output_buffer(GstBaseTransform* transform, GstBuffer* in, 
       height = static_cast<int>(crop->height);
     }
     state.frame = clinfer::read_frame(in, width, height);
+    state.roi_notice.look(GST_ELEMENT(transform), state.frame);
     const DrawingStyle style = Class::settings(transform);
     std::optional<uint64_t> time;
     if (GST_BUFFER_PTS_IS_VALID(in)) time = GST_BUFFER_PTS(in);

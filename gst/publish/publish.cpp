@@ -19,6 +19,7 @@
 #include "gst/base/log.h"
 #include "gst/base/transforms.h"
 #include "gst/meta/meta.h"
+#include "gst/meta/notice.h"
 #include "gst/publish/line_file.h"
 #include "gst/publish/result_line.h"
 #include "gst/publish/sender.h"
@@ -57,6 +58,7 @@ struct PublishState {
   std::atomic<uint64_t> frames = 0;
   clinfer::FrameFacts facts;  // facts that are the same for all frames
   bool asked_live = false, live = false;
+  clinfer::RoiNotice roi_notice;
 };
 
 // Copies the pointer, because the sender may be stopped meanwhile.
@@ -448,8 +450,9 @@ GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
     }
     facts.sender_ntp_unix_ns = sender_time(buffer);
     facts.system_timestamp = capture_time(transform, buffer);
-    std::string line =
-        clinfer::result_line(facts, clinfer::read_frame(buffer, facts.width, facts.height));
+    const clinfer::FrameView frame = clinfer::read_frame(buffer, facts.width, facts.height);
+    state.roi_notice.look(GST_ELEMENT(transform), frame);
+    std::string line = clinfer::result_line(facts, frame);
     if (state.sender != nullptr)
       return state.sender->publish(std::move(line)) ? GST_FLOW_OK : GST_FLOW_FLUSHING;
     return state.file->write(line) ? GST_FLOW_OK : GST_FLOW_FLUSHING;

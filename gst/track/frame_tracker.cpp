@@ -127,6 +127,7 @@ void FrameTracker::update(Kind& kind, const FrameView& frame, const TrackSetting
     Known& known = kind.known.try_emplace(ids[i], Known{{}, time}).first->second;
     RegionView& view = known.view;
     view.roi_type = region.roi_type;
+    view.has_roi = region.has_roi;
     view.has_detection = region.has_detection;
     view.box = region.box;
     view.confidence = region.confidence;

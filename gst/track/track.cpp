@@ -13,6 +13,7 @@
 #include "gst/base/unreadable_frame.h"
 #include "gst/frames/mapped_frame.h"
 #include "gst/meta/meta.h"
+#include "gst/meta/notice.h"
 #include "gst/track/frame_tracker.h"
 
 #define GST_CAT_DEFAULT cltrack_debug
@@ -32,6 +33,7 @@ struct TrackState {
   uint64_t frames = 0, predicted = 0;
   clinfer::FrameTime time;
   clinfer::UnreadableFrames unreadable;
+  clinfer::RoiNotice roi_notice;
   bool warned = false;
 };
 
@@ -99,6 +101,7 @@ gboolean start(GstBaseTransform* transform) {
     state.frames = state.predicted = 0;
     state.time.clear();
     state.unreadable.clear();
+    state.roi_notice.clear();
     state.warned = false;
     return TRUE;
   });
@@ -137,6 +140,7 @@ void track(GstBaseTransform* transform, GstBuffer* buffer) {
                                                       GST_VIDEO_INFO_HEIGHT(&state.info), buffer);
   if (step.is_hole && step.seconds * 1000 > settings.lost_time) state.tracker.clear();
   clinfer::FrameResults results(buffer, visible);
+  state.roi_notice.look(GST_ELEMENT(transform), results.view());
   const auto objects = state.tracker.track(results.view(), settings, step.seconds, visible.width,
                                            visible.height, GST_BUFFER_PTS(buffer));
   results.attach(objects);

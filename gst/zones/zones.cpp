@@ -16,6 +16,7 @@
 #include "gst/base/unreadable_frame.h"
 #include "gst/frames/mapped_frame.h"
 #include "gst/meta/meta.h"
+#include "gst/meta/notice.h"
 #include "gst/zones/rules.h"
 
 #define GST_CAT_DEFAULT clzones_debug
@@ -48,6 +49,7 @@ struct ZonesState {
   double seconds = 0;                      // since the first frame
   clinfer::FrameTime time;
   clinfer::UnreadableFrames unreadable;
+  clinfer::RoiNotice roi_notice;
   uint64_t untracked = 0;
   bool warned = false, tracked = false;
 };
@@ -117,6 +119,7 @@ gboolean start(GstBaseTransform* transform) {
     state.seconds = 0;
     state.time.clear();
     state.unreadable.clear();
+    state.roi_notice.clear();
     state.untracked = 0;
     state.warned = state.tracked = false;
     const clinfer::ObjectLock lock(transform);
@@ -284,6 +287,7 @@ void count(GstBaseTransform* transform, GstBuffer* buffer) {
   }
   clinfer::FrameResults results(buffer, visible);
   const clinfer::FrameView& frame = results.view();
+  state.roi_notice.look(GST_ELEMENT(transform), frame);
   const auto objects = objects_of(state, frame, settings);
   const double lost = settings.lost_time / 1000.0;
   std::vector<clinfer::ZoneEvent> events;

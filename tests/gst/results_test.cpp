@@ -9,6 +9,7 @@
 #include <set>
 
 #include "gst/base/handle.h"
+#include "gst/meta/analytics.h"
 #include "gst/meta/meta.h"
 #include "gst/meta/run_lengths.h"
 #include "gst/publish/result_line.h"
@@ -163,6 +164,30 @@ TEST_F(ResultsOnBuffers, OfAllKindsComeBack) {
   expect_all_kinds(read_frame(buffer.get(), kWidth, kHeight), kWidth, kHeight);
   const Handle<GstBuffer> copy(gst_buffer_copy(buffer.get()));
   expect_all_kinds(read_frame(copy.get(), kWidth, kHeight), kWidth, kHeight);
+}
+
+// Objects that stand in GstAnalytics only have all kinds of results, too, and keep them through
+// converters and borders.
+TEST_F(ResultsOnBuffers, OfAllKindsComeBackWithoutRegionsOfInterest) {
+  if (!has_analytics()) GTEST_SKIP() << "built with GStreamer 1.22; GstAnalytics came with 1.24";
+  FrameResult result = all_kinds();
+  result.roi_meta = false;
+  const Handle<GstBuffer> buffer(frame_with(result));
+  expect_all_kinds(read_frame(buffer.get(), kWidth, kHeight), kWidth, kHeight);
+  for (const auto& [elements, width, height] : std::vector<std::tuple<std::string, int, int>>{
+           {"videoconvert ! video/x-raw,format=NV12", 320, 240},
+           {"videoscale ! video/x-raw,width=640,height=480", 640, 480},
+           {"videoscale ! video/x-raw,width=160,height=120", 160, 120}}) {
+    SCOPED_TRACE(elements);
+    const Handle<GstBuffer> out = through(elements, frame_with(result));
+    ASSERT_TRUE(out);
+    expect_all_kinds(read_frame(out.get(), width, height), width, height);
+    EXPECT_EQ(gst_buffer_get_n_meta(out.get(), GST_VIDEO_REGION_OF_INTEREST_META_API_TYPE), 0u);
+  }
+  const Handle<GstBuffer> out = through(
+      "videoscale ! video/x-raw,width=400,height=240,pixel-aspect-ratio=1/1", frame_with(result));
+  ASSERT_TRUE(out);
+  EXPECT_EQ(read_regions(out.get(), 400, 240).at(0).x, 120);
 }
 
 TEST_F(ResultsOnBuffers, SurviveConversionsAndScaling) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "gst/infer/settings/properties.h"
+#include "gst/meta/analytics.h"
 #include "kernels/base/precision_text.h"
 
 namespace clinfer {
@@ -53,6 +54,11 @@ Config engine_config(const Network& network, const Settings& settings) {
                 network.model->path() +
                     " keeps states from one frame to the next, without which a frame cannot be "
                     "computed again: leave out verify"};
+  if (!settings.roi_meta && !has_analytics())
+    throw Error{
+        ErrorCode::unsupported,
+        "roi-meta=false needs a clinfer that is built with GStreamer 1.24 or newer: leave it "
+        "out"};
   config.nv12_two_inputs = settings.nv12_two_inputs;
   config.set_all(settings.config);
   if (config.tuning_mode.value_or(TuningMode::disabled) != TuningMode::disabled &&

@@ -313,6 +313,10 @@ const std::vector<ElementProperty>& element_properties() {
           "attach-tensors", "Attach tensors",
           "Attach the network's outputs by name, with their data, beside what was decoded of them",
           kControllable),
+      flag<&S::roi_meta>(
+          "roi-meta", "Regions of interest",
+          "Write objects as GstVideoRegionOfInterestMeta, too; false: as GstAnalytics only "
+          "(GStreamer 1.24 or newer)"),
       text<&S::labels>("labels", "Labels",
                        "Names of the classes, comma separated, in the order of their ids"),
       text<&S::labels_file>("labels-file", "Labels file",

@@ -39,6 +39,7 @@ struct Settings : ModelOptions {
   std::optional<double> threshold, iou_threshold;
   unsigned max_detections = 0;
   bool attach_tensors = false;
+  bool roi_meta = true;
   unsigned inference_interval = 1;
   InferenceWhen inference_when = InferenceWhen::always;
   double motion_threshold = 8;  // of 255

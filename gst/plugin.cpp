@@ -5,6 +5,7 @@
 #include "gst/crop/crop.h"
 #include "gst/filter/filter.h"
 #include "gst/infer/clinfer.h"
+#include "gst/infer/latency_tracer.h"
 #include "gst/overlay/overlay.h"
 #include "gst/publish/publish.h"
 #include "gst/track/track.h"
@@ -19,6 +20,7 @@ static gboolean plugin_init(GstPlugin* plugin) {
   registered |= GST_ELEMENT_REGISTER(clpublish, plugin);
   registered |= GST_ELEMENT_REGISTER(cltrack, plugin);
   registered |= GST_ELEMENT_REGISTER(clzones, plugin);
+  registered |= clinfer::register_latency_tracer(plugin);
   return registered;
 }
 

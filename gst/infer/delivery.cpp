@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "gst/base/log.h"
+#include "gst/infer/latency_tracer.h"
 #include "gst/infer/motion/motion_gate.h"
 #include "gst/meta/follow.h"
 #include "gst/meta/meta.h"
@@ -17,6 +18,8 @@ namespace {
 double milliseconds_between(Job::Clock::time_point from, Job::Clock::time_point to) {
   return std::chrono::duration<double, std::milli>(to - from).count();
 }
+
+uint64_t nanoseconds(double milliseconds) { return static_cast<uint64_t>(milliseconds * 1e6); }
 
 // Returns a buffer to which metas may be added: the same one, or a copy that shares its memory and
 // keeps it from going back to its pool.
@@ -137,6 +140,7 @@ void Delivery::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
   const std::vector<Rect> new_regions =
       job->rules->has_regions() ? job->rules->parts(result.visible) : std::vector<Rect>();
   const bool timed = !finished.empty();
+  const auto inferences = static_cast<unsigned>(finished.size());
   if (timed) unanswered_ = false;
   const double queued = timed ? milliseconds_between(job->arrived, finished[0].first->begun) : 0;
   const double inferred = timed ? milliseconds_between(finished[0].first->begun, waited) : 0;
@@ -160,6 +164,11 @@ void Delivery::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
     if (shared_.live.load() && service_time_.add(milliseconds_between(admitted, departed)))
       gst_element_post_message(self_, gst_message_new_latency(GST_OBJECT(self_)));
   }
+  if (traces_frames())
+    trace_frame(self_, {GST_BUFFER_PTS(buffer.get()), name_of(outcome), network.name, inferences,
+                        nanoseconds(queued), nanoseconds(inferred),
+                        nanoseconds(milliseconds_between(waited, Clock::now())),
+                        nanoseconds(milliseconds_between(arrived, Clock::now()))});
   if (outcome == Outcome::late) shared_.statistics.count_late();
   if (outcome == Outcome::held) shared_.statistics.count_still();
   shared_.statistics.count_out(outcome == Outcome::run);

@@ -2,6 +2,7 @@
 #include <gst/gst.h>
 
 #include "gst/base/log.h"
+#include "gst/camera/camera.h"
 #include "gst/crop/crop.h"
 #include "gst/filter/filter.h"
 #include "gst/infer/clinfer.h"
@@ -14,6 +15,7 @@
 static gboolean plugin_init(GstPlugin* plugin) {
   clinfer::init_log();
   gboolean registered = GST_ELEMENT_REGISTER(clinfer, plugin);
+  registered |= GST_ELEMENT_REGISTER(clcamera, plugin);
   registered |= GST_ELEMENT_REGISTER(clcrop, plugin);
   registered |= GST_ELEMENT_REGISTER(clinferfilter, plugin);
   registered |= GST_ELEMENT_REGISTER(cloverlay, plugin);

@@ -29,7 +29,7 @@ std::string name_of_source(const std::string& uri) {
 
 void add_camera(const Arguments& arguments, const std::string& uri, const std::string& port,
                 std::vector<std::string>& words) {
-  for (const std::string& word : decoded(uri)) words.push_back(word);
+  append(words, {"clcamera", assignment("uri", uri)});
   append(words, {"!", "queue", "max-size-buffers=4", "!", "videoconvert", "!", "clinfer",
                  assignment("model", arguments.positional(arguments.positionals() - 1)),
                  "model-instance-id=watch", "overload-policy=skip-inference"});
@@ -58,7 +58,7 @@ void add_camera(const Arguments& arguments, const std::string& uri, const std::s
       words,
       {"!", "videoscale", "!", "video/x-raw,width=[1,1280],height=[1,1280],pixel-aspect-ratio=1/1",
        "!", "videoconvert", "!", "cloverlay", "!", "videoconvert", "!", "jpegenc", "quality=80",
-       "!", "clwatch", "port=" + port, assignment("source", name_of_source(uri))});
+       "!", "clwatch", "async=false", "port=" + port, assignment("source", name_of_source(uri))});
 }
 
 void run(const Arguments& arguments) {
@@ -69,6 +69,10 @@ void run(const Arguments& arguments) {
     throw Error(ErrorCode::not_found,
                 "GStreamer has no element clwatch: it is built where libsoup 3 is "
                 "(libsoup-3.0-dev); GST_PLUGIN_PATH names the folder of libgstclmetrics.so");
+  for (size_t i = 0; i + 1 < arguments.positionals(); ++i)
+    if (const std::string& path = arguments.positional(i);
+        path.find("://") == std::string::npos && !fs::exists(path))
+      throw Error(ErrorCode::not_found, path + " is not there: name a file or a URI");
   std::vector<std::string> words = {"gst-launch-1.0", "-q"};
   for (size_t i = 0; i + 1 < arguments.positionals(); ++i)
     add_camera(arguments, arguments.positional(i), port, words);

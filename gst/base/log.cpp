@@ -15,6 +15,7 @@ GST_DEBUG_CATEGORY(clinferfilter_debug);
 GST_DEBUG_CATEGORY(cloverlay_debug);
 GST_DEBUG_CATEGORY(clpublish_debug);
 GST_DEBUG_CATEGORY(clcrop_debug);
+GST_DEBUG_CATEGORY(clcamera_debug);
 GST_DEBUG_CATEGORY(cltrack_debug);
 GST_DEBUG_CATEGORY(clzones_debug);
 
@@ -39,6 +40,7 @@ constexpr Category kElements[] = {
     {&cloverlay_debug, "cloverlay", "drawing of inference results"},
     {&clpublish_debug, "clpublish", "publishing of inference results"},
     {&clcrop_debug, "clcrop", "regions as buffers"},
+    {&clcamera_debug, "clcamera", "cameras that come back"},
     {&cltrack_debug, "cltrack", "tracking of objects"},
     {&clzones_debug, "clzones", "counting at lines and in zones"},
 };

@@ -13,6 +13,7 @@ GST_DEBUG_CATEGORY_EXTERN(clinferfilter_debug);
 GST_DEBUG_CATEGORY_EXTERN(cloverlay_debug);
 GST_DEBUG_CATEGORY_EXTERN(clpublish_debug);
 GST_DEBUG_CATEGORY_EXTERN(clcrop_debug);
+GST_DEBUG_CATEGORY_EXTERN(clcamera_debug);
 GST_DEBUG_CATEGORY_EXTERN(cltrack_debug);
 GST_DEBUG_CATEGORY_EXTERN(clzones_debug);
 

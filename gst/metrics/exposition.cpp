@@ -73,6 +73,8 @@ constexpr Field kFields[] = {
      "Power of the device, under a target."},
     {"clinfer-stats", "joules-per-frame", "clinfer_joules_per_frame", "gauge",
      "Energy that the device took for each inferred frame, under a target."},
+    {"clcamera-stats", "failures", "clinfer_camera_failures_total", "counter",
+     "Times that clcamera lost its source."},
     {"clpublish-stats", "frames", "clinfer_published_frames_total", "counter",
      "Frames whose results clpublish wrote or queued."},
     {"clpublish-stats", "sent", "clinfer_messages_sent_total", "counter",

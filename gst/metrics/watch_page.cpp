@@ -131,8 +131,9 @@ function table(head, rows) {
 function show(box, camera, now) {
   box.name.textContent = camera.name;
   const silent = camera.frames > 0 && camera.age > 3;
-  box.status.textContent = camera.ended ? "ended" : camera.frames === 0 ? "waits for frames" : silent ? `no frame for ${camera.age.toFixed(0)} s` : "live";
-  box.status.className = silent || camera.ended ? "dead" : "live";
+  box.status.textContent = camera.problem ? `failed, tries again in ${Math.ceil(camera.retry_seconds)} s` : camera.ended ? "ended" : camera.frames === 0 ? "waits for frames" : silent ? `no frame for ${camera.age.toFixed(0)} s` : "live";
+  box.status.className = silent || camera.ended || camera.problem ? "dead" : "live";
+  box.status.title = camera.problem;
   const fps = per_second(box, "frames", camera.frames, now);
   const parts = [`${rate(fps)} pictures/s`];
   camera.models.forEach((model, i) => parts.push(`${rate(per_second(box, "inferred" + i, model.inferred || 0, now))} inferred/s` +

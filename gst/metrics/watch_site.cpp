@@ -45,12 +45,15 @@ void write_model(JsonWriter& json, const GstStructure* stats) {
   json.end_object().end_object();
 }
 
-// Writes the models through which the frames of `camera` pass.
-void write_models(JsonWriter& json, GstElement* camera) {
+// Writes the models through which the frames of `camera` pass, and what keeps its source (a
+// clcamera) from giving any.
+void write_elements(JsonWriter& json, GstElement* camera) {
   Handle<GstObject> top(GST_OBJECT(gst_object_ref(camera)));
   while (GstObject* parent = gst_object_get_parent(top.get())) top.reset(parent);
-  json.begin_array();
   const std::string source = camera_of(camera);
+  std::string problem;
+  double retry_ms = 0, failures = 0;
+  json.key("models").begin_array();
   if (GST_IS_BIN(top.get()))
     for_each(gst_bin_iterate_recurse(GST_BIN(top.get())), [&](gpointer object) {
       const GParamSpec* property =
@@ -59,11 +62,19 @@ void write_models(JsonWriter& json, GstElement* camera) {
       GstStructure* stats = nullptr;
       g_object_get(object, "stats", &stats, nullptr);
       const Handle<GstStructure> owner(stats);
-      if (stats != nullptr && gst_structure_has_name(stats, "clinfer-stats") &&
-          camera_of(GST_ELEMENT(object)) == source)
+      if (stats == nullptr) return;
+      if (gst_structure_has_name(stats, "clinfer-stats") &&
+          camera_of(GST_ELEMENT(object)) == source) {
         write_model(json, stats);
+      } else if (gst_structure_has_name(stats, "clcamera-stats") && name_of(object) == source) {
+        problem = text_of(stats, "problem");
+        number_of(stats, "retry-in-ms", retry_ms);
+        number_of(stats, "failures", failures);
+      }
     });
   json.end_array();
+  json.key("problem").value(problem).key("retry_seconds").value(retry_ms / 1000);
+  json.key("failures").value(static_cast<uint64_t>(failures));
 }
 
 }  // namespace
@@ -129,8 +140,7 @@ std::string WatchedCamera::state(size_t index) const {
     }
     json.end_array();
   }
-  json.key("models");
-  write_models(json, element_);
+  write_elements(json, element_);
   return json.end_object().text();
 }
 

@@ -20,10 +20,13 @@ namespace {
 
 constexpr auto kLongestWait = std::chrono::seconds(10);
 // The time between two handlers that the watcher registers, and how many it registers in the life
-// of a process. Drivers register theirs when they compile for the first time; 20 s of loading cover
-// that, and an application that loads models for months keeps no more than these.
+// of a process. While the libraries of drivers are loaded, LLVM's constructors register thousands
+// in some milliseconds, and go on to use what these destroy: the first handlers follow each other
+// closely. Drivers register more when they compile for the first time; 20 s of loading cover that,
+// and an application that loads models for months keeps no more than these.
+constexpr auto kRegisterSoon = std::chrono::microseconds(20);
 constexpr auto kRegisterAgain = std::chrono::milliseconds(2);
-constexpr unsigned kMostHandlers = 10'000;
+constexpr unsigned kFirstHandlers = 5'000, kMostHandlers = kFirstHandlers + 10'000;
 
 thread_local size_t works_here = 0;  // of this thread
 
@@ -76,7 +79,8 @@ struct ExitWaits::Process {
       lock.unlock();
       std::atexit(leave);
       lock.lock();
-      changed.wait_for(lock, kRegisterAgain, is_over);
+      const bool soon = handlers < kFirstHandlers;
+      changed.wait_for(lock, soon ? kRegisterSoon : kRegisterAgain, is_over);
     }
     watching = false;
   }

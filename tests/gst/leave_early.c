@@ -1,7 +1,8 @@
 /* An application in C that plays what its arguments say for a while, and ends without setting it to NULL (but for deinit):
  * leave_early HOW MILLISECONDS PIPELINE..., where the time begins with LIBRARY=NAME loaded if that is set, and HOW is one of
- * return, exit, quick_exit, deinit, dlclose, library, thread, opencl. `thread` calls exit() on a thread of its own. `opencl`
- * plays nothing: a thread asks for a device and builds a kernel, and main returns, to see what drivers themselves survive.
+ * return, exit, quick_exit, deinit, dlclose, library, thread, opencl, opencl_thread. `thread` calls exit() on a thread of its own.
+ * `opencl` plays nothing: a thread asks for a device and builds a kernel, and main returns, or another thread calls exit()
+ * (`opencl_thread`), to see what drivers themselves survive.
  * `dlclose` and `library` play nothing either: a thread compiles the model that CLINFER_MODEL names by the library
  * CLINFER_LIBRARY, which is closed meanwhile, or stays open while main returns. */
 #define CL_TARGET_OPENCL_VERSION 120
@@ -65,10 +66,14 @@ int main(int argc, char** argv) {
   const char* how = argc > 2 ? argv[1] : "";
   const gulong delay = argc > 2 ? strtoul(argv[2], NULL, 10) * 1000 : 0;
   pthread_t thread;
-  if (strcmp(how, "opencl") == 0) {
+  if (strcmp(how, "opencl") == 0 || strcmp(how, "opencl_thread") == 0) {
     pthread_create(&thread, NULL, build, NULL);
     wait_for(g_getenv("LIBRARY"));
     g_usleep(delay);
+    if (strcmp(how, "opencl_thread") == 0) {
+      pthread_create(&thread, NULL, leave, NULL);
+      pthread_join(thread, NULL);
+    }
     return 0;
   }
   if (strcmp(how, "dlclose") == 0 || strcmp(how, "library") == 0) {

@@ -29,6 +29,7 @@ const std::vector<Pass>& passes() {
       {"fold_space_to_depth", fold_space_to_depth},
       {"scale_quantization", scale_quantization},
       {"fold_into_weights", fold_into_weights},
+      {"copy_patches", copy_patches},
       {"fold_shuffles", fold_shuffles},
       {"fuse_groups", fuse_groups},
       {"join_splits", join_splits},

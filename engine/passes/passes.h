@@ -91,6 +91,8 @@ void fold_space_to_depth(Graph&, const PassContext&);
 void scale_quantization(Graph&, const PassContext&);
 // Folds multiplications and additions by constants around convolutions into their weights.
 void fold_into_weights(Graph&, const PassContext&);
+// Makes products of matrices of convolutions over the patches of a picture.
+void copy_patches(Graph&, const PassContext&);
 // Folds half of each channel shuffle into the weights around it.
 void fold_shuffles(Graph&, const PassContext&);
 // Replaces split, convolutions and concat by a grouped convolution.

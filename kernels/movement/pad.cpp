@@ -185,11 +185,23 @@ struct Args {
 #include "kernels/movement/pad_args.cl"
 };
 
+// Returns whether all vectors of the first loop, which is dense, are aligned to their size.
+bool aligned(const OpDesc& desc, const std::vector<Loop>& loops, int vector) {
+  return desc.inputs[0].offset % vector == 0 && desc.outputs[0].offset % vector == 0 &&
+         loops[0].size % vector == 0 &&
+         std::all_of(loops.begin() + 1, loops.end(), [vector](const Loop& loop) {
+           return loop.in % vector == 0 && loop.out % vector == 0;
+         });
+}
+
 KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
   std::vector<Loop> loops = loops_of(desc);
   loops.resize(kMostLoops);
   const int64_t run = point["RUN"], runs = ceil_div(loops[1].size, run);
-  int64_t items = runs;
+  const int vector = point["VECTOR"];
+  const bool dense = loops[0].in == 1 && loops[0].out == 1;
+  const int64_t vectors = traits.is_cpu ? 1 : ceil_div(loops[0].size, int64_t{vector});
+  int64_t items = vectors * runs;
   for (size_t i = 2; i < kMostLoops; ++i) items *= loops[i].size;
   const size_t group = run_group(traits);
   const ElementType type = desc.outputs[0].type;
@@ -203,7 +215,8 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
   set_each(args.begin, loops, &Loop::begin);
   set_each(args.in, loops, &Loop::in);
   set_each(args.out, loops, &Loop::out);
-  args.runs = to_int(runs), args.items = to_int(items), args.run = to_int(run);
+  args.vectors = to_int(vectors), args.runs = to_int(runs), args.items = to_int(items),
+  args.run = to_int(run);
   args.fill_low = static_cast<int32_t>(fill & 0xffffffffu);
   args.fill_high = static_cast<int32_t>(fill >> 32);
   args.mode = static_cast<int>(mode_of(desc.attributes));
@@ -211,7 +224,9 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
   spec.source = "pad.cl";
   spec.defines = {{"E", moved_type(type)},
                   {"INNER", loops[0].padded() ? "1" : "0"},
-                  {"VECTOR", std::to_string(point["VECTOR"])},
+                  {"VECTOR", std::to_string(vector)},
+                  {"ACROSS", traits.is_cpu ? "0" : "1"},
+                  {"ALIGNED", dense && aligned(desc, loops, vector) ? "1" : "0"},
                   {"GROUP", std::to_string(group)}};
   spec.arguments = {Argument::input(0, size_of(type)), Argument::output(0, size_of(type)),
                     Argument::value(args)};

@@ -387,6 +387,91 @@ KernelPlan rows_plan(const OpDesc& desc, const DeviceTraits& traits, const Tunin
 
 const KernelFamily kRows{"normalize", 1, reject_rows, rows_space, rows_heuristic, rows_plan};
 
+// ---- rows in registers -------------------------------------------------------------------------
+
+constexpr int64_t kMostKept = 32;  // elements of a work-item
+
+// Returns whether vectors of the rows are aligned to their size in the tensor.
+bool aligned(const TensorDesc& tensor, int64_t Loop::*stride, const Loops& loops, int vector) {
+  return tensor.offset % vector == 0 &&
+         std::all_of(loops.loop.begin() + 1, loops.loop.end(),
+                     [&](const Loop& loop) { return loop.*stride % vector == 0; });
+}
+
+// A row's vectors take so many work-items that each has few.
+std::vector<TuningPoint> kept_space(const OpDesc& desc, const DeviceTraits& traits) {
+  constexpr int kGroup = 128;
+  const Loops loops = loops_of(desc, known_rows(desc));
+  std::vector<TuningPoint> points;
+  if (!loops.unit()) return points;
+  const int64_t size = loops.loop[0].size;
+  for (int vector : {8, 4, 2}) {
+    if (size % vector != 0 || vector * size_of(desc.inputs[0].type) > 16) continue;
+    if (!aligned(desc.inputs[0], &Loop::in, loops, vector) ||
+        !aligned(desc.outputs[0], &Loop::out, loops, vector) ||
+        !reject_tail(desc, vector, loops.axes()).empty())
+      continue;
+    for (int lanes : {8, 16, 32, 64, 128})
+      if (ceil_div(size / vector, lanes) * vector <= kMostKept && lanes < 2 * size / vector &&
+          static_cast<size_t>(kGroup) <= traits.max_work_group)
+        points.push_back(rows_point(vector, lanes, kGroup / lanes));
+  }
+  return points;
+}
+
+std::string reject_kept(const OpDesc& desc, const DeviceTraits& traits) {
+  if (traits.vendor != Vendor::nvidia) return "was measured on NVIDIA's GPUs only";
+  if (std::string why = reject_rows(desc, traits); !why.empty()) return why;
+  const Rows rows = known_rows(desc);
+  if (!rows.channel_steps.empty()) return "takes no scale and bias";
+  const Loops loops = loops_of(desc, rows);
+  for (size_t i = 0; i < loops.loop.size(); ++i)
+    if (loops.loop[i].marked != (i == 0)) return "rows are several loops";
+  return kept_space(desc, traits).empty() ? "rows are not dense and aligned, or are too long" : "";
+}
+
+// Chooses the widest vectors, and the fewest work-items of which each has at most four.
+TuningPoint kept_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
+  const std::vector<TuningPoint> points = kept_space(desc, traits);
+  const int64_t size = loops_of(desc, known_rows(desc)).loop[0].size;
+  for (const TuningPoint& point : points)
+    if (ceil_div(size, point["VECTOR"] * point["LANES"]) <= 4) return point;
+  return points.back();
+}
+
+KernelPlan kept_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
+  const Rows rows = known_rows(desc);
+  const Loops loops = loops_of(desc, rows);
+  const int vector = point["VECTOR"], lanes = point["LANES"], group_rows = point["ROWS"];
+  const int64_t items = items_of(loops, vector), size = loops.loop[0].size;
+  KernelPlan plan;
+  KernelSpec spec;
+  spec.source = "normalize_kept.cl";
+  spec.defines = {{"T", storage_name(desc.inputs[0].type)},
+                  {"CENTER", std::to_string(rows.center)},
+                  {"SCALE", std::to_string(rows.divisor)},
+                  {"VECTOR", std::to_string(vector)},
+                  {"VECTORS", std::to_string(ceil_div(size, int64_t{vector} * lanes))},
+                  {"LANES", std::to_string(lanes)},
+                  {"ROWS", std::to_string(group_rows)}};
+  const size_t bytes = size_of(desc.inputs[0].type);
+  RowsArgs args{};
+  set_loops(args, loops);
+  args.items = to_int(items);
+  args.epsilon = rows.epsilon;
+  args.share = 1.f / static_cast<float>(size);
+  spec.arguments = {Argument::input(0, bytes), Argument::output(0, bytes), Argument::value(args)};
+  add_tail(desc, vector, loops.axes(), spec, plan);
+  spec.local = {static_cast<size_t>(lanes), static_cast<size_t>(group_rows), 1};
+  spec.shared = 2 * sizeof(float) * static_cast<size_t>(lanes * group_rows);
+  spec.global = {spec.local[0] * static_cast<size_t>(ceil_div(items, int64_t{group_rows})),
+                 spec.local[1], 1};
+  plan.launches.push_back(std::move(spec));
+  return plan;
+}
+
+const KernelFamily kKept{"normalize_kept", 1, reject_kept, kept_space, kept_heuristic, kept_plan};
+
 // ---- LRN ---------------------------------------------------------------------------------------
 
 // The sum reaches `near` elements to either side along the marked dimensions.
@@ -669,7 +754,7 @@ std::vector<OpDef> normalize_ops() {
   OpDef rows;
   rows.infer_shapes = infer_shapes;
   rows.evaluate = evaluate;
-  rows.families = {&kRows};
+  rows.families = {&kKept, &kRows};
   rows.layout = LayoutRule::follow;
   rows.expand = expand_affine;
   std::vector<OpDef> ops;

@@ -1,7 +1,7 @@
 // Reductions over any dimensions. The GROUP work-items of a work-group share the innermost reduced
-// loop. Defines:
-//   V, GROUP                         elements of a vector; size of the work-group
-//   ALONG                            0: a work-group computes V elements of the output, whose lanes
+// loop; where GROUP is 1, each of TOGETHER work-items has a loop of its own. Defines:
+//   V, GROUP, TOGETHER               elements of a vector; work-group
+//   ALONG                            0: GROUP work-items compute V elements of the output, whose lanes
 //                                    are neighbouring outputs, dense in input and output; 1: one
 //                                    element, whose lanes are neighbours in the innermost reduced
 //                                    loop, dense there
@@ -23,12 +23,18 @@ typedef struct {
 #define LOAD_LANES(p) LOAD_ONE(p)
 #endif
 
-WORK_GROUP(GROUP, 1, 1)
+WORK_GROUP(GROUP* TOGETHER, 1, 1)
 KERNEL(IN(IN_T, in), OUT(OUT_T, out), const FN(Args) walk TAIL_PARAMS) {
+#if GROUP > 1
   const int me = (int)get_local_id(0);
+  int rest = (int)get_group_id(0);
+#else
+  const int me = 0;
+  int rest = (int)get_global_id(0);
+  if (rest >= walk.items) return;
+#endif
   const int lanes = ALONG ? 1 : V;
   const int blocks = (walk.kept[0] + lanes - 1) / lanes;
-  int rest = (int)get_group_id(0);
   // The last vector overlaps the one before it.
   const int c = min(rest % blocks * lanes, walk.kept[0] - lanes);
   rest /= blocks;

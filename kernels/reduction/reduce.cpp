@@ -260,6 +260,8 @@ std::vector<TuningPoint> reduce_space(const OpDesc& desc, const DeviceTraits& tr
   return points;
 }
 
+constexpr int64_t kShort = 128;  // reduced elements that one work-item may add up
+
 TuningPoint reduce_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   const Widths widths = widths_of(desc);
   const bool wide = traits.is_cpu || traits.vector_width > 1;
@@ -273,8 +275,10 @@ TuningPoint reduce_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   if (!wide && !has_few_registers(traits) && widths.across >= 8 && aligned(desc, traits, 8, false))
     across = 8;
   int group = 1;
-  if (!wide) {  // uses as many work-items as the reduced elements keep busy
-    const int64_t reduced = desc.inputs[0].elements() / desc.outputs[0].elements();
+  const int64_t reduced = desc.inputs[0].elements() / desc.outputs[0].elements();
+  // Many outputs keep a device busy by themselves.
+  const bool many = desc.outputs[0].elements() >= int64_t{256} * traits.compute_units;
+  if (!wide && !(many && reduced <= kShort)) {  // as many as the reduced elements keep busy
     for (int g : {16, 64, 256})
       if (g * 2 <= reduced && static_cast<size_t>(g) <= traits.max_work_group) group = g;
   }
@@ -290,6 +294,8 @@ KernelPlan plan_reduce(const OpDesc& desc, const DeviceTraits& traits, const Tun
   const TensorDesc &in = desc.inputs[0], &out = desc.outputs[0];
   const Reduction& reduction = reduction_of(desc.type);
   const int vector = point["V"], along = point["ALONG"], group = point["GROUP"];
+  // A work-group of one work-item would leave most of a GPU idle.
+  const int together = group > 1 || traits.is_cpu ? 1 : static_cast<int>(run_group(traits));
   Walk walk = walk_of(desc);
   KernelPlan plan;
   KernelSpec& spec = plan.launches.emplace_back();
@@ -298,6 +304,7 @@ KernelPlan plan_reduce(const OpDesc& desc, const DeviceTraits& traits, const Tun
   spec.source = "reduce.cl";
   spec.defines = {{"V", std::to_string(vector)},
                   {"GROUP", std::to_string(group)},
+                  {"TOGETHER", std::to_string(together)},
                   {"ALONG", std::to_string(along)},
                   {"IN_T", storage.type},
                   {"OUT_T", storage.type},
@@ -316,8 +323,8 @@ KernelPlan plan_reduce(const OpDesc& desc, const DeviceTraits& traits, const Tun
   walk.reduced.resize(kReduced);
   int64_t groups = (walk.kept[0].size + lanes - 1) / lanes;
   for (size_t d = 1; d < kKept; ++d) groups *= walk.kept[d].size;
-  spec.global[0] = static_cast<size_t>(groups) * static_cast<size_t>(group);
-  spec.local[0] = static_cast<size_t>(group);
+  spec.local[0] = static_cast<size_t>(group * together);
+  spec.global[0] = static_cast<size_t>(ceil_div(groups, together)) * spec.local[0];
   if (group > 1) spec.shared = sizeof(float) * static_cast<size_t>(group * lanes);
   Args args{};
   set_each(args.kept, walk.kept, &CopyDim::size);
@@ -325,6 +332,7 @@ KernelPlan plan_reduce(const OpDesc& desc, const DeviceTraits& traits, const Tun
   set_each(args.kept_to, walk.kept, &CopyDim::to);
   set_each(args.reduced, walk.reduced, &CopyDim::size);
   set_each(args.reduced_from, walk.reduced, &CopyDim::from);
+  args.items = to_int(groups);
   args.scale = static_cast<float>(out.elements()) / static_cast<float>(in.elements());
   spec.arguments = {Argument::input(0, size_of(in.type)), Argument::output(0, size_of(out.type)),
                     Argument::value(args)};

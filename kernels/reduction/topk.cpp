@@ -227,6 +227,7 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& poin
 }
 
 constexpr int64_t kLongestRanked = 1 << 15;  // a row is compared with itself
+constexpr size_t kAhead = 8;  // values that a work-item loads at once, before all are compared
 
 std::string reject_ranks(const OpDesc& desc, const DeviceTraits& traits) {
   if (traits.is_cpu) return "a CPU sorts long rows faster on the host";
@@ -246,6 +247,13 @@ std::vector<TuningPoint> rank_space(const OpDesc&, const DeviceTraits& traits) {
   return points;
 }
 
+// Chooses small work-groups where there are too few others for the device.
+TuningPoint rank_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
+  const std::vector<TuningPoint> points = rank_space(desc, traits);
+  const auto groups = desc.inputs[0].elements() / points[0]["GROUP"];
+  return points[points.size() > 1 && groups < traits.compute_units ? 1 : 0];
+}
+
 KernelPlan plan_ranks(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
   const size_t axis = read_settings(desc.attributes, desc.inputs[0].shape).axis;
   std::vector<CopyDim> dims = rows_of(desc, axis);
@@ -256,7 +264,8 @@ KernelPlan plan_ranks(const OpDesc& desc, const DeviceTraits&, const TuningPoint
   KernelSpec spec = spec_of("topk_ranks.cl", desc, loops, group);
   const int64_t rows = desc.inputs[0].elements() / length;
   spec.global[0] = static_cast<size_t>(rows * parts) * group;
-  spec.shared = group * sizeof(float);
+  spec.shared = kAhead * group * sizeof(uint32_t);
+  spec.defines.emplace_back("BLOCK", std::to_string(kAhead * group));
   std::reverse(dims.begin(), dims.end());
   dims.resize(loops);
   spec.arguments.push_back(with_count<4, kMostCopyDims>(loops, [&](auto dim_count) {
@@ -269,13 +278,7 @@ KernelPlan plan_ranks(const OpDesc& desc, const DeviceTraits&, const TuningPoint
 }
 
 const KernelFamily kTopK{"topk", 1, reject, space, heuristic, plan};
-const KernelFamily kRanks{
-    "topk_ranks",
-    1,
-    reject_ranks,
-    rank_space,
-    [](const OpDesc& desc, const DeviceTraits& traits) { return rank_space(desc, traits)[0]; },
-    plan_ranks};
+const KernelFamily kRanks{"topk_ranks", 1, reject_ranks, rank_space, rank_heuristic, plan_ranks};
 
 }  // namespace
 

@@ -1,17 +1,40 @@
 // Selects the first K values of long rows, in order: a work-item counts how many values of the row
 // come before its own, and stores it there if these are fewer than K. A work-group takes GROUP
-// values of a row and meets all others in local memory. Defines: those of topk.cl but BY_INDEX.
+// values of a row and meets all others in local memory, BLOCK at a time, as unsigned numbers: a value
+// with a smaller number comes first. Defines: BLOCK, a multiple of GROUP, and those of topk.cl but
+// BY_INDEX.
 #include "kernels/reduction/topk_values.cl"
 
 typedef struct {
 #include "kernels/reduction/topk_ranks_args.cl"
 } FN(Args);
 
+#define LAST 0xffffffffu  // the number of NaN, and of places behind the row
+
+inline uint FN(number)(VALUE value) {
+#if INTEGER
+  const uint rising = as_uint(value) ^ 0x80000000u;
+#else
+  if (isnan(value)) return LAST;
+  const uint bits = as_uint(value + 0.0f);  // there is one zero
+  const uint rising = bits ^ (bits >> 31 ? LAST : 0x80000000u);
+#endif
+  return LARGEST ? ~rising : rising;
+}
+
+// Counts the numbers `from` to `to` of the block of which TEST is true, four at a time.
+#define COUNT(from, to, TEST)                   \
+  for (int k = (from) / 4; k < (to) / 4; ++k) { \
+    const uint4 other = block[k];               \
+    counts -= (TEST);                           \
+  }
+
 WORK_GROUP(GROUP, 1, 1)
 KERNEL(IN(T, in), OUT(T, out), OUT(INDEX, indices), const FN(Args) r) {
-  SHARED(VALUE, block, GROUP);
+  SHARED(uint4, block, BLOCK / 4);
+  __local uint* const numbers = (__local uint*)block;
   const int item = (int)get_local_id(0);
-  const int own = (int)get_group_id(0) % r.parts * GROUP + item;
+  const int first = (int)get_group_id(0) % r.parts * GROUP, own = first + item;
   int rest = (int)get_group_id(0) / r.parts;
   int from = 0, to = 0, at = 0;
 #pragma unroll
@@ -24,18 +47,26 @@ KERNEL(IN(T, in), OUT(T, out), OUT(INDEX, indices), const FN(Args) r) {
   }
   __global const T* const row = AT(in) + from;
   const VALUE value = LOAD_VALUE(row + min(own, r.length - 1) * r.from_step);
-  int rank = 0;
-  for (int begin = 0; begin < r.length; begin += GROUP) {
-    const int count = min(GROUP, r.length - begin);
+  const uint mine = FN(number)(value);
+  int4 counts = (int4)(0);
+  for (int begin = 0; begin < r.length; begin += BLOCK) {
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (item < count) block[item] = LOAD_VALUE(row + (begin + item) * r.from_step);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int k = 0; k < count; ++k) {
-      const VALUE other = block[k];
-      // Equal values keep their order.
-      rank += BEFORE(other, value) || (begin + k < own && !BEFORE(value, other));
+#pragma unroll
+    for (int k = item; k < BLOCK; k += GROUP) {
+      const int i = begin + k;
+      const uint number = FN(number)(LOAD_VALUE(row + min(i, r.length - 1) * r.from_step));
+      numbers[k] = i < r.length ? number : LAST;
     }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    // Equal values keep their order. Those of this work-group are compared one by one.
+    const int before = clamp(first - begin, 0, BLOCK),
+              after = clamp(first + GROUP - begin, 0, BLOCK);
+    COUNT(0, before, other <= mine)
+    for (int k = before; k < after; ++k)
+      counts.x += numbers[k] < mine || (numbers[k] == mine && k - before < item);
+    COUNT(after, BLOCK, other < mine)
   }
+  const int rank = counts.x + counts.y + counts.z + counts.w;
   if (own >= r.length || rank >= K) return;
   STORE_VALUE(value, AT(out) + to + rank * r.to_step);
   (AT(indices) + at)[rank * r.at_step] = (INDEX)own;

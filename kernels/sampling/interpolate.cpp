@@ -512,18 +512,19 @@ TuningPoint tile_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
     const int64_t groups = ceil_div(ceil_div(channels, vector), p["LANES"]);
     const double lanes = static_cast<double>(groups * p["LANES"]);
     // Measured on an H200: eight halves, read one by one, take longer than two times four.
+    const bool at_once = traits.vendor == Vendor::nvidia && vectors_aligned(desc, traits, vector);
     double item = tile_p * (vector + 2.0 + 4.0 / tile_p) *
-                  (vector == 4   ? 0.9
-                   : vector == 8 ? 1.5
-                                 : 1.0);
+                  (vector == 4               ? 0.9
+                   : vector == 8 && !at_once ? 1.5
+                                             : 1.0);
     if (keeps) {
-      // Fitted to an H200 (21 channels of f16, 33 to 257 pixels). Vectors of halves are read and
-      // written element by element, and each access of a warp touches all memory that its vectors
-      // span.
+      // Fitted to an H200 (21 channels of f16, 33 to 257 pixels). Vectors of halves that are not
+      // aligned are read and written element by element, and each access of a warp touches all
+      // memory that its vectors span.
       const double accesses = tile_p + taps * (1 + (tile_p - 1) / growth);
       const double adjacent = static_cast<double>(p["LANES"] * vector) *
                               static_cast<double>(size_of(desc.inputs[0].type));
-      item = (8 + tile_p + 0.3 * vector * vector * accesses) *
+      item = (8 + tile_p + 0.3 * vector * (at_once ? 1 : vector) * accesses) *
              (groups > 1 ? std::max(1.0, 64 / adjacent) : 1.0);
     }
     return items * item * (items < wanted ? wanted / items : 1.0) * (lanes / vectors) *

@@ -1,4 +1,5 @@
 // Memory layouts, views and reorders.
+#include "tests/devices.h"
 #include "tests/engine/pass_test.h"
 
 namespace clinfer {
@@ -69,6 +70,25 @@ TEST(AssignLayouts, SsdHeadsWriteStraightIntoTheirConcat) {
     Node* first = find(*graph, "Convolution");
     EXPECT_EQ(storage_root({first, 0}).node->type, "Concat");
     EXPECT_EQ(first->outputs[0].desc.strides, (Shape{(images > 1 ? 28 : 12) * 30, 1, 12 * 5, 12}));
+  }
+}
+
+// As after deformable attention, which leaves channels by tokens: matrix instructions read rows.
+TEST(AssignLayouts, ProductsReadRowsOnNvidia) {
+  for (const bool nvidia : {true, false}) {
+    GraphBuilder b;
+    const Edge x = b.op("Sigmoid", 1, {b.parameter({2, 64, 40})});
+    const Edge tokens = b.op("Transpose", 1, {x, b.ints({0, 2, 1})});
+    for (const unsigned seed : {1, 2})
+      b.result(b.op("MatMul", 1, {tokens, b.constant(random_tensor({64, 48}, -1, 1, seed))}));
+    auto graph = b.finish();
+    PassContext context = cpu_context();
+    if (nvidia) context.traits = test::hopper("NVIDIA H200");
+    context.activations = ElementType::f16;
+    run_passes(*graph, context);
+    const TensorDesc& read = find(*graph, "MatMul")->inputs[0].node->outputs[0].desc;
+    EXPECT_EQ(read.is_row_major(), nvidia);
+    EXPECT_EQ(find(*graph, "MatMul")->inputs[0].node->is("Reorder"), nvidia);
   }
 }
 

@@ -54,6 +54,22 @@ TEST(Pad, Images) {
            inputs, {}, &gpu);
 }
 
+// Windows of tokens are filled up to whole ones: channels are dense, and neighbouring work-items
+// copy neighbouring vectors.
+TEST(Pad, TokensOnAGpu) {
+  std::vector<Tensor> inputs;
+  const DeviceTraits gpu = gpu_traits();
+  for (const int64_t channels : {8, 6, 5, 1})
+    for (const ElementType type : {ElementType::f16, ElementType::f32, ElementType::u8}) {
+      const Tensor data = random_ints(ElementType::i32, {2, 5, 6, channels}, 0, 99).convert(type);
+      OpDesc desc = describe("constant", data, {0, 0, 0, 0}, {0, 2, 1, 0}, inputs);
+      check_op(desc, inputs, {}, &gpu);
+      desc.inputs[0] = with_gaps(desc.inputs[0]);
+      check_op(desc, inputs, {}, &gpu);
+      check_op(describe("reflect", data, {0, 1, 2, 0}, {0, 2, 0, 0}, inputs), inputs, {}, &gpu);
+    }
+}
+
 TEST(Pad, ChannelsRowsAndCuts) {
   std::vector<Tensor> inputs;
   check_op(describe("reflect", random_tensor({1, 7, 3, 4}), {0, 2, 0, 1}, {0, 1, 1, 0}, inputs),

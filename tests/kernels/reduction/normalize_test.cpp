@@ -141,6 +141,39 @@ TEST(Mvn, LastAxis) {
   check_both(desc, inputs);
 }
 
+// Rows that stay in registers: whole and partial vectors of all work-items, rows that fill no
+// work-group, what follows in the tail.
+TEST(Mvn, DenseRowsOnNvidia) {
+  DeviceTraits nvidia = gpu_traits();
+  nvidia.vendor = Vendor::nvidia;
+  for (const int64_t size : {16, 96, 770, 2048})
+    for (const ElementType type : {ElementType::f16, ElementType::f32}) {
+      std::vector<Tensor> inputs;
+      OpDesc desc = describe_mvn({2, 5, size}, {-1}, inputs);
+      desc.inputs[0].type = desc.outputs[0].type = type;
+      const Tolerance tolerance = type == ElementType::f16 ? Tolerance{2e-3, 2e-3} : Tolerance{};
+      check_op(desc, inputs, tolerance, &nvidia, "normalize_kept");
+      add_channel_tail(desc, inputs, 2);
+      check_op(desc, inputs, tolerance, &nvidia, "normalize_kept");
+      desc.inputs[0] = with_gaps(desc.inputs[0], 16, 8);
+      desc.outputs[0] = with_gaps(desc.outputs[0], 8, 16);
+      check_op(desc, inputs, tolerance, &nvidia, "normalize_kept");
+    }
+  std::vector<Tensor> inputs{random_tensor({3, 40}), axes_of({-1})};
+  for (const char* mode : {"max", "add"})
+    check_op(make_desc("NormalizeL2", 1, attributes({{"eps", "9"}, {"eps_mode", mode}}), inputs,
+                       {false, true}),
+             inputs, {}, &nvidia, "normalize_kept");
+  const auto& families = find_op("MVN", 6)->families;
+  const KernelFamily& family = *families.at(0);
+  EXPECT_EQ(family.reject(describe_mvn({2, 7, 51}, {-1}, inputs), nvidia),
+            "rows are not dense and aligned, or are too long");
+  EXPECT_EQ(family.reject(describe_mvn({2, 8, 7, 48}, {2}, inputs), nvidia),
+            "rows are several loops");
+  EXPECT_EQ(family.reject(describe_mvn({2, 7, 48}, {-1}, inputs), gpu_traits()),
+            "was measured on NVIDIA's GPUs only");
+}
+
 TEST(Mvn, Images) {
   std::vector<Tensor> inputs;
   OpDesc desc = describe_mvn({2, 21, 5, 7}, {2, 3}, inputs);

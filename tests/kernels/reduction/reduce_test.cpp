@@ -81,6 +81,23 @@ TEST(Reduce, Tail) {
   check_op(desc, {x, along, bias});
 }
 
+// Short sums of many outputs, as of the points that deformable attention samples: a work-item has a
+// sum, and a work-group many of them.
+TEST(Reduce, ShortSumsOnAGpu) {
+  const DeviceTraits gpu = test::gpu_traits();
+  for (const Shape& shape : {Shape{2, 65, 3}, Shape{1, 64, 12}, Shape{40, 130, 5}}) {
+    const Tensor x = random_tensor(shape), last = axes({2});
+    OpDesc desc = reduce("ReduceSum", x, last);
+    check_op(desc, {x, last}, {}, &gpu);
+    desc.inputs[0] = test::with_gaps(desc.inputs[0]);
+    check_op(desc, {x, last}, {}, &gpu);
+    const KernelFamily& family = *find_op("ReduceSum", 1)->families.at(0);
+    const TuningPoint point = family.heuristic(desc, gpu);
+    EXPECT_EQ(point["GROUP"], 1);
+    EXPECT_EQ(family.plan(desc, gpu, point).launches[0].local[0], 64u);
+  }
+}
+
 // Vectors of a GPU are read at once where all of them are aligned.
 TEST(Reduce, AlignedVectorsOfGpus) {
   const DeviceTraits gpu = test::gpu_traits();

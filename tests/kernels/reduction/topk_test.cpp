@@ -51,8 +51,12 @@ TEST(TopK, Kernel) {
 
 TEST(TopK, LongRowsOnAGpu) {
   const DeviceTraits gpu = gpu_traits();
-  for (const auto& [shape, axis, mode] : std::vector<std::tuple<Shape, const char*, const char*>>{
-           {{2, 700}, "1", "max"}, {{1, 513, 3}, "1", "min"}, {{1, 300}, "1", "max"}}) {
+  for (const auto& [shape, axis, mode] :
+       std::vector<std::tuple<Shape, const char*, const char*>>{{{2, 700}, "1", "max"},
+                                                                {{1, 513, 3}, "1", "min"},
+                                                                {{1, 300}, "1", "max"},
+                                                                {{2, 2500}, "1", "max"},
+                                                                {{1, 1024}, "1", "min"}}) {
     // Few different values give many ties.
     const Tensor values = random_ints(ElementType::i32, shape, 0, 50);
     for (const ElementType type : {ElementType::f32, ElementType::i32}) {

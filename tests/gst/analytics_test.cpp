@@ -1,14 +1,18 @@
 // Results in GstAnalytics: what is written for readers of other elements, and what is read of
 // theirs.
+#include <gst/check/gstharness.h>
 #include <gtest/gtest.h>
 
 #ifdef CLINFER_HAVE_ANALYTICS
 #include <gst/analytics/analytics.h>
 #endif
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <numbers>
+#include <optional>
+#include <vector>
 
 #include "gst/meta/analytics.h"
 #include "gst/meta/meta.h"
@@ -258,6 +262,60 @@ TEST_F(Analytics, AMaskIsASegmentationOfItsObject) {
   ASSERT_EQ(raster.rect.width, 40);
   EXPECT_NE(raster.pixels[20 * 40 + 5], 0);
   EXPECT_EQ(raster.pixels[20 * 40 + 35], 0);
+}
+
+// Returns the rectangle in which objectdetectionoverlay changes a grey picture; nothing if it
+// changes none.
+std::optional<Rect> drawn_by_overlay(const FrameResult& result) {
+  GstHarness* harness = gst_harness_new_parse("objectdetectionoverlay draw-labels=false");
+  gst_harness_set_src_caps_str(harness,
+                               "video/x-raw,format=RGBA,width=320,height=240,framerate=25/1");
+  constexpr size_t kRow = kFrameWidth * 4;
+  GstBuffer* buffer = gst_buffer_new_allocate(nullptr, kRow * kFrameHeight, nullptr);
+  gst_buffer_memset(buffer, 0, 90, kRow * kFrameHeight);
+  GST_BUFFER_PTS(buffer) = 0;
+  attach_result(buffer, result, {"person"});
+  const Handle<GstBuffer> out(gst_harness_push_and_pull(harness, buffer));
+  std::vector<uint8_t> pixels(kRow * kFrameHeight);
+  gst_buffer_extract(out.get(), 0, pixels.data(), pixels.size());
+  gst_harness_teardown(harness);
+  int left = kFrameWidth, top = kFrameHeight, right = -1, bottom = -1;
+  for (int y = 0; y < kFrameHeight; ++y)
+    for (int x = 0; x < kFrameWidth; ++x) {
+      const uint8_t* pixel =
+          pixels.data() + static_cast<size_t>(y) * kRow + static_cast<size_t>(x) * 4;
+      if (pixel[0] == 90 && pixel[1] == 90 && pixel[2] == 90) continue;
+      left = std::min(left, x), right = std::max(right, x);
+      top = std::min(top, y), bottom = std::max(bottom, y);
+    }
+  if (right < 0) return std::nullopt;
+  return Rect{left, top, right - left + 1, bottom - top + 1};
+}
+
+// GStreamer's own overlay finds upright and turned objects where they are, with and without
+// regions of interest.
+TEST_F(Analytics, GStreamersOverlayDrawsTheObjects) {
+  const Handle<GstObject> factory(GST_OBJECT(gst_element_factory_find("objectdetectionoverlay")));
+  if (factory == nullptr)
+    GTEST_SKIP() << "there is no objectdetectionoverlay: gstreamer1.0-plugins-bad has it";
+  constexpr int kLine = 4;
+  for (const bool roi_meta : {true, false}) {
+    const auto upright = drawn_by_overlay(result_with({box(60, 40, 140, 100)}, roi_meta));
+    ASSERT_TRUE(upright);
+    EXPECT_NEAR(upright->x, 60, kLine);
+    EXPECT_NEAR(upright->y, 40, kLine);
+    EXPECT_NEAR(upright->width, 80, 2 * kLine);
+    EXPECT_NEAR(upright->height, 60, 2 * kLine);
+    // Wide as it lies, it is high when it is turned by a right angle.
+    Detection ship = box(90, 60, 110, 140);
+    ship.oriented_box = OrientedBox{100, 100, 80, 20, std::numbers::pi_v<float> / 2};
+    const auto turned = drawn_by_overlay(result_with({ship}, roi_meta));
+    ASSERT_TRUE(turned);
+    EXPECT_NEAR(turned->x, 90, kLine);
+    EXPECT_NEAR(turned->y, 60, kLine);
+    EXPECT_NEAR(turned->width, 20, 2 * kLine);
+    EXPECT_NEAR(turned->height, 80, 2 * kLine);
+  }
 }
 
 // As a decoder of tensors writes it: coarser than the picture, over a part of it, in 16 bits.

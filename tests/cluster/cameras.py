@@ -2,7 +2,7 @@
 """Twelve cameras in groups on three nodes of Ray: one node is killed, one frozen, a new one gets a group, the cluster's head and the
 supervisor die and come back, and a stop drains everything. Frames without a result are counted by their times of capture.
 
-    cameras.py CAMERAS.PY MODEL.xml [--rate 5] [--health MS FAILURES] [--answer-within 20]      GST_PLUGIN_PATH as in the environment; exit status 77 without ray or redis-server
+    cameras.py CAMERAS.PY MODEL.xml [--rate 5] [--health MS MS FAILURES] [--answer-within 20]      GST_PLUGIN_PATH as in the environment; exit status 77 without ray or redis-server
 """
 import argparse
 import collections
@@ -65,7 +65,8 @@ def main():
     parser.add_argument("script")
     parser.add_argument("model")
     parser.add_argument("--rate", type=int, default=5)
-    parser.add_argument("--health", type=int, nargs=2, default=(1000, 5), help="milliseconds between health checks, and how many may fail")
+    parser.add_argument("--health", type=int, nargs=3, default=(1000, 1000, 5),
+                        help="milliseconds between health checks, those that an answer may take, and how many may fail")
     parser.add_argument("--answer-within", type=float, default=20)
     options = parser.parse_args()
     needs()

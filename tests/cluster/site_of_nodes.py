@@ -61,15 +61,15 @@ def runs(pid):
 
 
 class Site:
-    """`nodes` by name. `health`: milliseconds between two health checks and how many may fail."""
+    """`nodes` by name. `health`: milliseconds between two health checks, those that an answer may take, and how many may fail."""
 
-    def __init__(self, names, resources, cpus=3, health=(1000, 5), redis=None):
+    def __init__(self, names, resources, cpus=3, health=(1000, 1000, 5), redis=None):
         os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_DEDUP_LOGS="0", RAY_enable_metrics_collection="0")
         if redis is not None:
             os.environ["RAY_REDIS_ADDRESS"] = redis
         from ray.cluster_utils import Cluster
-        period, failures = health
-        config = {"health_check_initial_delay_ms": 2000, "health_check_period_ms": period, "health_check_timeout_ms": period,
+        period, answer, failures = health
+        config = {"health_check_initial_delay_ms": 2000, "health_check_period_ms": period, "health_check_timeout_ms": answer,
                   "health_check_failure_threshold": failures}
         self.cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False, "_system_config": config,
                                                                      "object_store_memory": 80 << 20})

@@ -92,6 +92,28 @@ TEST_F(Targets, StatisticsSayWhatWasChosen) {
   EXPECT_TRUE(warnings("target-latency", 100ms).empty());
 }
 
+// Six cameras have more frames than the device can infer on most machines.
+TEST_F(Targets, TheDeviceIsUsedAsMuchAsWithoutThem) {
+  const auto inferred = [&](const std::string& properties) {
+    std::string launch;
+    for (const char* name : {"a", "b", "c", "d", "e", "f"}) launch += camera(name, properties);
+    play(launch);
+    const auto images = [&] {
+      const Handle<GstStructure> now = stats("a");
+      guint64 count = 0;
+      gst_structure_get_uint64(now.get(), "images", &count);
+      return count;
+    };
+    while (images() == 0) std::this_thread::sleep_for(20ms);
+    std::this_thread::sleep_for(4s);
+    const guint64 before = images();
+    std::this_thread::sleep_for(6s);
+    return static_cast<double>(images() - before);
+  };
+  const double without = inferred("overload-policy=skip-inference");
+  EXPECT_GE(inferred("target-latency=1000"), without / 2);
+}
+
 TEST_F(Targets, ATargetThatCannotBeReachedIsToldOnceWithTheReason) {
   play(camera("a", "target-latency=1"));
   const std::vector<std::string> told = warnings("target-latency=1 is not reached", 120s);

@@ -76,8 +76,7 @@ void TargetGroup::step(Clock::time_point now) {
     begun_ = now;
     power_ = PowerMeter::find(devices_);
   }
-  // Timers of several elements do not fall on the same instant.
-  if (now - *begun_ < kPeriod * 9 / 10) return;
+  if (now - *begun_ < kShortestPeriod) return;
   TargetController::Period period;
   period.seconds = std::chrono::duration<double>(now - *begun_).count();
   begun_ = now;

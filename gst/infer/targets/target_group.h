@@ -22,7 +22,8 @@ namespace clinfer {
 class TargetGroup {
  public:
   using Clock = TargetStream::Clock;
-  static constexpr std::chrono::seconds kPeriod{1};
+  // Timers of several elements do not fall on the same instant, so a period may be a little shorter.
+  static constexpr std::chrono::milliseconds kPeriod{1000}, kShortestPeriod{900};
 
   // The wishes of a stream.
   struct Wishes {

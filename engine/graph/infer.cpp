@@ -277,6 +277,17 @@ std::vector<ValueInfo> known_results(const Graph& graph, std::span<const ValueIn
   return results;
 }
 
+// Returns the number of nodes of a graph and of all bodies in it.
+static int64_t stated_nodes(const Graph& graph) {
+  int64_t count = 0;
+  for (const auto& node : graph.nodes()) {
+    ++count;
+    for (const auto& body : node->bodies)
+      count += stated_nodes(static_cast<const GraphBody&>(*body).graph());
+  }
+  return count;
+}
+
 void infer_node_shapes(Node& node) {
   naming(node, [&] {
     if (!infer_own(node)) infer_with(node, known_inputs(node));
@@ -284,7 +295,8 @@ void infer_node_shapes(Node& node) {
 }
 
 void infer_shapes(Graph& graph, std::span<const ValueInfo> parameters) {
-  IterationLimit limit(IterationLimit::kToInferShapes);
+  IterationLimit limit(IterationLimit::kToInferShapes +
+                       IterationLimit::kForEachStated * stated_nodes(graph));
   Inference inference(graph, parameters);
   for (const auto& node : graph.nodes()) naming(*node, [&] { inference.infer(*node); });
 }

@@ -146,6 +146,17 @@ void fill_picture(std::vector<StatedInput>& inputs, const InputShapes& wanted,
   }
 }
 
+// Returns the number of nodes in a list, and in the graphs inside of them.
+int64_t stated_nodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
+  int64_t count = nodes.size();
+  for (const onnx::NodeProto& node : nodes)
+    for (const onnx::AttributeProto& attribute : node.attribute()) {
+      if (attribute.has_g()) count += stated_nodes(attribute.g().node());
+      for (const onnx::GraphProto& graph : attribute.graphs()) count += stated_nodes(graph.node());
+    }
+  return count;
+}
+
 // ---- the model ----------------------------------------------------------------------------------
 
 class Reader {
@@ -160,7 +171,9 @@ class Reader {
     Survey(proto_, functions_, custom_).refuse();
     OnnxModel model;
     model.rt_info = onnx_info(proto_);
-    IterationLimit limit(IterationLimit::kToInferShapes);
+    int64_t stated = stated_nodes(proto_.graph().node());
+    for (const auto& function : proto_.functions()) stated += stated_nodes(function.node());
+    IterationLimit limit(IterationLimit::kToInferShapes + IterationLimit::kForEachStated * stated);
     GraphWriter writer;
     writer.graph().name = proto_.graph().name();
     GraphReader reader(writer, tensors_, functions_, nullptr);

@@ -19,6 +19,8 @@ class IterationLimit {
   // folded, and runs as a loop; beyond kAtInference the inference fails.
   static constexpr int64_t kToInferShapes = int64_t{1} << 19, kToSimplify = int64_t{1} << 19,
                            kAtInference = int64_t{1} << 24;
+  // So many more for each node that the model's file states, in bodies as well.
+  static constexpr int64_t kForEachStated = 32;
 
   explicit IterationLimit(int64_t nodes);
   ~IterationLimit();

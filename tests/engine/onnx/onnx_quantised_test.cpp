@@ -318,6 +318,25 @@ TEST(OnnxLimits, NestedLoopsTakeBoundedWork) {
   EXPECT_LT(model.graph->nodes().size(), 50'000u);
 }
 
+// The work may be in proportion to what the file states.
+TEST(OnnxLimits, ManyBranchesAreRead) {
+  constexpr int kMany = 14'000;
+  OnnxBuilder b(16);
+  b.input("c", {}, onnx::TensorProto::BOOL);
+  b.input("y0", {2});
+  for (int i = 0; i < kMany; ++i) {
+    const std::string last = "y" + std::to_string(i), n = std::to_string(i + 1);
+    auto& node = b.node("If", {"c"}, {"y" + n});
+    for (const auto& [name, type] : {std::pair{"then_branch", "Relu"}, {"else_branch", "Abs"}}) {
+      auto& graph = graph_of(node, name);
+      OnnxBuilder::fill(*graph.add_node(), type, {last}, {type + n});
+      graph.add_output()->set_name(type + n);
+    }
+  }
+  b.output("y" + std::to_string(kMany));
+  EXPECT_GE(b.read().graph->nodes().size(), size_t{kMany});
+}
+
 // Loops that are not unrolled have loops in their bodies, each of which could be: one limit holds for all.
 TEST(OnnxLimits, LoopsThatStayTakeBoundedWork) {
   for (const auto& [depth, trips] : {std::pair{7, 10}, {20, 2}, {4, 60}}) {

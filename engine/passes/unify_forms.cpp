@@ -1,6 +1,7 @@
 // Gives computations that readers and converters state in several ways one form, so that the same
 // passes and the same tuning records apply to it:
 //   BatchNormInference of constants           ->  x * scale + shift, which later passes fold further
+//   BatchNormInference of computed parameters ->  (x - mean) / sqrt(variance + epsilon) * gamma + beta
 //   Interpolate along axes that stay the same ->  along the others only
 //   a rounding of MaxPool that changes nothing->  the older rounding
 //   x / constants that are powers of two      ->  x * constants
@@ -21,6 +22,34 @@ namespace clinfer {
 
 namespace {
 
+struct NormInputs {
+  size_t data, gamma, beta;
+};
+
+// Normalises by parameters that the network computes, as TensorFlow's layer normalisation does.
+void with_computed_parameters(Graph& graph, Node* node, const NormInputs& at) {
+  const Shape& shape = node->shape();
+  std::vector<int64_t> wide(shape.size(), 1);
+  wide[1] = shape[1];
+  Insertion add(graph, node);
+  const Insertion::AttributeTexts numpy{{"auto_broadcast", "numpy"}};
+  // Constants get the shape themselves: what the graph computes of constants was folded before.
+  const auto parameter = [&](size_t i) {
+    if (const Tensor* constant = constant_value(node->inputs[i]))
+      return add.floats(wide, constant->to_floats());
+    return add.op("Reshape", 1, {node->inputs[i], add.ints(wide)}, {{"special_zero", "false"}});
+  };
+  const auto epsilon = static_cast<float>(node->attributes.get_float("epsilon"));
+  const Edge spread =
+      add.op("Sqrt", 1, {add.op("Add", 1, {parameter(4), add.floats({}, {epsilon})}, numpy)});
+  const Edge centred = add.op("Subtract", 1, {node->inputs[at.data], parameter(3)}, numpy);
+  const Edge factor = add.op("Divide", 1, {parameter(at.gamma), spread}, numpy);
+  const Edge scaled = add.op("Multiply", 1, {centred, factor}, numpy);
+  const Edge sum = add.op("Add", 1, {scaled, parameter(at.beta)}, numpy);
+  sum.node->outputs[0].names = node->outputs[0].names;
+  graph.replace_uses({node, 0}, sum);
+}
+
 void as_product_and_sum(Graph& graph, Node* node) {
   // The data is the first input since opset 5; before that it came after gamma and beta.
   const size_t data = node->opset < 5 ? 2 : 0, gamma = node->opset < 5 ? 0 : 1, beta = gamma + 1;
@@ -32,9 +61,11 @@ void as_product_and_sum(Graph& graph, Node* node) {
   };
   const std::vector<float> g = list(gamma), b = list(beta), mean = list(3), variance = list(4);
   const auto channels = static_cast<size_t>(shape[1]);
-  for (const auto* values : {&g, &b, &mean, &variance})
-    if (values->size() != channels || channels == 0) return;
   const double epsilon = node->attributes.get_float("epsilon");
+  const Insertion::AttributeTexts numpy{{"auto_broadcast", "numpy"}};
+  for (const auto* values : {&g, &b, &mean, &variance})
+    if (values->size() != channels || channels == 0)
+      return with_computed_parameters(graph, node, {data, gamma, beta});
   std::vector<float> scale(channels), shift(channels);
   for (size_t c = 0; c < channels; ++c) {
     const double factor = g[c] / std::sqrt(double{variance[c]} + epsilon);
@@ -44,7 +75,6 @@ void as_product_and_sum(Graph& graph, Node* node) {
   Shape wide(shape.size(), 1);
   wide[1] = shape[1];
   Insertion add(graph, node);
-  const Insertion::AttributeTexts numpy{{"auto_broadcast", "numpy"}};
   const Edge product = add.op("Multiply", 1, {node->inputs[data], add.floats(wide, scale)}, numpy);
   const Edge sum = add.op("Add", 1, {product, add.floats(wide, shift)}, numpy);
   sum.node->outputs[0].names = node->outputs[0].names;

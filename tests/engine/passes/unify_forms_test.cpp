@@ -33,14 +33,15 @@ TEST(UnifyForms, BatchNormsAreProductsAndSums) {
     EXPECT_EQ(count_of(*graph, "Multiply"), 1u);
     EXPECT_EQ(count_of(*graph, "Add"), 1u);
   }
-  // Parameters that are computed stay inputs.
+  // Parameters that are computed are reshaped to the data's rank.
   GraphBuilder b;
   const Edge x = b.parameter({2, 3, 4}), gamma = b.parameter({3});
   const Edge one = list(b, {1, 1, 1});
   b.result(b.op("BatchNormInference", 5, {x, gamma, one, one, one}, {{"epsilon", "0.001"}}));
   auto graph = b.finish();
   expect_same_values(*graph, "unify_forms");
-  EXPECT_EQ(count_of(*graph, "BatchNormInference"), 1u);
+  EXPECT_EQ(count_of(*graph, "BatchNormInference"), 0u);
+  EXPECT_EQ(count_of(*graph, "Reshape"), 1u);
 }
 
 TEST(UnifyForms, ABatchNormAfterAConvolutionIsInItsWeights) {

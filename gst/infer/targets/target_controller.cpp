@@ -46,6 +46,7 @@ void TargetController::note_demand(const Totals& totals) {
     return std::abs(a - b) > kOtherDemand * std::max(a, b);
   };
   if (totals.streams == demand_.streams && !differs(totals.wanted, demand_.wanted)) return;
+  if (totals.streams != demand_.streams) allowed_ = inferred_ = 0;
   demand_ = totals;
   patience_ = kShortPatience;
   since_raise_ = kTakenBack;
@@ -102,7 +103,7 @@ bool TargetController::lower(const Period& period, const Totals& totals) {
   } else if (since_change_ > 2 &&
              inferred_ + std::sqrt(inferred_) < (1 - kManyRefused) * allowed_) {  // surely
     // A few are refused still, so that the device does not wait for frames.
-    total = totals.inferred * 1.05;
+    total = totals.allowed * inferred_ / allowed_ * 1.05;
     reason = "more frames came than the device can infer";
   }
   if (reason == nullptr) return false;

@@ -235,9 +235,9 @@ class Model {
   // for shapes that name no input.
   static std::shared_ptr<const Model> read(const std::string& path, const InputShapes& shapes = {},
                                            const std::string& config_file = {});
-  // Reads a model from memory, which is copied: the text of an OpenVINO IR and the bytes of its weights, or an
-  // ONNX model without external data. `name` stands for the path in messages; nothing is looked for beside
-  // it. Throws as the function above.
+  // Reads a model from memory, which is copied: the text of an OpenVINO IR and the bytes of its
+  // weights, or an ONNX model without external data. `name` stands for the path in messages;
+  // nothing is looked for beside it. Throws as the function above.
   static std::shared_ptr<const Model> read_bytes(std::span<const std::byte> model,
                                                  std::span<const std::byte> weights,
                                                  const std::string& name,
@@ -258,8 +258,8 @@ class Model {
   // Inputs and outputs in the order of the Parameter and Result layers in the file.
   virtual const std::vector<Port>& inputs() const = 0;
   virtual const std::vector<Port>& outputs() const = 0;
-  // Values that the model keeps from one inference of a request to its next (ReadValue and Assign of
-  // an IR): the variables' names, types and shapes. They are no inputs and outputs.
+  // Values that the model keeps from one inference of a request to its next (ReadValue and Assign
+  // of an IR): the variables' names, types and shapes. They are no inputs and outputs.
   virtual const std::vector<Port>& states() const {
     static const std::vector<Port> none;
     return none;
@@ -552,8 +552,8 @@ class InferRequest {
   virtual ~InferRequest() = default;
 
   // Copies a value for input `index`, of the model's shape; its type is converted if it differs. To
-  // be called while idle. Open dimensions (Port::open_shape) may have another size: the next start()
-  // then runs a plan for the shapes of all inputs, which it compiles first if there is none
+  // be called while idle. Open dimensions (Port::open_shape) may have another size: the next
+  // start() then runs a plan for the shapes of all inputs, which it compiles first if there is none
   // (Config::shape_plans), while other requests go on. Outputs have the shapes that follow.
   virtual void set_input(size_t index, const Tensor& value) = 0;
   // Returns host memory for input `index`: dense and row-major, of the port's type and shape,
@@ -618,8 +618,8 @@ class InferRequest {
   // be called where another sequence begins, such as a cut in a video.
   virtual void reset_states() {}
   // Returns a copy of the state's value, which the last inference that succeeded has left: dense,
-  // with the model's shape and type, but floats are f32. Throws Error{bad_argument} for a state that
-  // the next inference computes from its inputs, because it is new.
+  // with the model's shape and type, but floats are f32. Throws Error{bad_argument} for a state
+  // that the next inference computes from its inputs, because it is new.
   virtual Tensor state(size_t index) const { throw no_state(index); }
   // Sets a state, as by an inference; the type is converted if it differs.
   virtual void set_state(size_t index, const Tensor&) { throw no_state(index); }

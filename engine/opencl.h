@@ -78,10 +78,10 @@ Placement set_image(InferRequest& request, size_t index, cl_mem image,
 // Makes each inference from now on write output `index` to a buffer of the model's context,
 // `offset` bytes from its start (a multiple of the element's size), instead of host memory. Null:
 // to host memory again. The elements are those of InferRequest::output() (dense, row-major, floats
-// as f32), and kernels write them there if they can (explain()). They can be read after wait(); commands that are enqueued to the request's own queue
-// after start() see them too, unless the model has layers that run on the host. Throws
-// Error{bad_argument} if the buffer is too small, Error{unsupported} for an output whose number of
-// rows depends on the values.
+// as f32), and kernels write them there if they can (explain()). They can be read after wait();
+// commands that are enqueued to the request's own queue after start() see them too, unless the
+// model has layers that run on the host. Throws Error{bad_argument} if the buffer is too small,
+// Error{unsupported} for an output whose number of rows depends on the values.
 void set_output(InferRequest& request, size_t index, cl_mem buffer, size_t offset = 0);
 
 // Does what set_output() does, with a buffer that the request allocates and owns. Each call returns

@@ -1,6 +1,6 @@
-// Values for the structs of ints and floats that kernels take. A kernel's members are listed once, in
-// <kernel>_args.cl, which OpenCL C and C++ include into a struct: a name that only one of them knows
-// does not compile.
+// Values for the structs of ints and floats that kernels take. A kernel's members are listed once,
+// in <kernel>_args.cl, which OpenCL C and C++ include into a struct: a name that only one of them
+// knows does not compile.
 #pragma once
 
 #include <cstddef>

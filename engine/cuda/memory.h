@@ -13,8 +13,8 @@ class Memory {
  public:
   // Leaves the memory uninitialised. Throws Failure{out_of_memory, device_failed}.
   Memory(std::shared_ptr<const Device> device, size_t bytes);
-  // Memory that another context exported, of so many bytes. The descriptor stays the caller's. Throws
-  // Failure{out_of_memory, device_failed}, also where it is none that the driver imports.
+  // Memory that another context exported, of so many bytes. The descriptor stays the caller's.
+  // Throws Failure{out_of_memory, device_failed}, also where it is none that the driver imports.
   Memory(std::shared_ptr<const Device> device, int descriptor, size_t bytes);
   ~Memory();
   Memory(const Memory&) = delete;

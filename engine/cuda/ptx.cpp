@@ -84,7 +84,8 @@ size_t make_dynamic(std::string& text) {
   return largest.bytes;
 }
 
-// The number behind a directive, ".target sm_90a" or ".version 8.8", in hundredths; 0: there is none.
+// The number behind a directive, ".target sm_90a" or ".version 8.8", in hundredths; 0: there is
+// none.
 int number_behind(const std::string& text, const std::string& directive) {
   const size_t at = text.find(directive);
   if (at == std::string::npos) return 0;
@@ -106,9 +107,9 @@ size_t find_first_instruction(const std::string& text) {
   return line;
 }
 
-// Each work-item waits before anything else: then the end of a launch says that all before it are over, too. Without
-// griddepcontrol.launch_dependents, work-groups that have ended let the next launch begin: where they did
-// so at their own beginning, an H200 took up to 5 % longer.
+// Each work-item waits before anything else: then the end of a launch says that all before it are
+// over, too. Without griddepcontrol.launch_dependents, work-groups that have ended let the next
+// launch begin: where they did so at their own beginning, an H200 took up to 5 % longer.
 bool begin_early(std::string& text) {
   constexpr int kTarget = 90'00, kVersion = 7'80;  // which have the instructions
   if (number_behind(text, ".target sm_") < kTarget || number_behind(text, ".version ") < kVersion)

@@ -13,8 +13,8 @@
 
 namespace clinfer::host {
 
-// Makes the fast version of a node, for row-major tensors of the host's types. Returns null if there
-// is none.
+// Makes the fast version of a node, for row-major tensors of the host's types. Returns null if
+// there is none.
 std::unique_ptr<Operation> fast_operation(const Node& node);
 
 // Immutable and thread-safe once it is built.

@@ -25,9 +25,8 @@ class Tail {
   float* kept(std::span<Tensor> outputs) const {
     return keeps_ ? outputs.back().mutable_data<float>() : nullptr;
   }
-  // Applies the tail to the elements `begin` to `end` - 1 of the output, row-major f32. `inputs` are
-  // the operation's, then the tail's operands, all f32; `kept` comes from kept().
-  // Thread-safe.
+  // Applies the tail to the elements `begin` to `end` - 1 of the output, row-major f32. `inputs`
+  // are the operation's, then the tail's operands, all f32; `kept` comes from kept(). Thread-safe.
   void apply(std::span<const Tensor> inputs, float* output, float* kept, int64_t begin,
              int64_t end) const;
 

@@ -1,14 +1,15 @@
-// clinfer's engine for C, and for languages that call C: devices, models, requests, tensors. Objects are opaque; an
-// object that was made is destroyed by its own function, which takes NULL, too. Names, numbers and structures here
-// do not change within a soname of the library; later versions add to them.
+// clinfer's engine for C, and for languages that call C: devices, models, requests, tensors.
+// Objects are opaque; an object that was made is destroyed by its own function, which takes NULL,
+// too. Names, numbers and structures here do not change within a soname of the library; later
+// versions add to them.
 //
 // Functions that can fail return CLINFER_OK or a status; clinfer_last_error() then has one line
 // about it: what, where and what to do. Results are written to the last arguments, unless a call
 // fails. NULL for an object or a result is CLINFER_BAD_ARGUMENT. Text is UTF-8; pointers that
 // functions return belong to the object.
 //
-// Threads: devices, models and compiled models are shared by any of them; a configuration and a request belong to
-// one thread at a time, but clinfer_request_cancel() may come from any.
+// Threads: devices, models and compiled models are shared by any of them; a configuration and a
+// request belong to one thread at a time, but clinfer_request_cancel() may come from any.
 #pragma once
 
 #include <stddef.h>
@@ -309,10 +310,10 @@ CLINFER_API clinfer_status clinfer_model_with_devices(const clinfer_model* model
                                                       const char* const* devices, size_t count,
                                                       clinfer_model** result);
 
-// Returns why inputs and outputs in memory of the application are copied on the device, one line for
-// each index: "input 0 (image): copied, since its kernels use f16, the application has f32". NULL
-// after the last one, and where an inference is in flight. Valid until the request's next call of
-// this function or its end.
+// Returns why inputs and outputs in memory of the application are copied on the device, one line
+// for each index: "input 0 (image): copied, since its kernels use f16, the application has f32".
+// NULL after the last one, and where an inference is in flight. Valid until the request's next call
+// of this function or its end.
 CLINFER_API const char* clinfer_request_explanation(clinfer_request* request, size_t index);
 
 // ---- states: from version 2 of the interface on ---------------------------------------------

@@ -38,7 +38,8 @@ class ExternalMemory final : public ImportedMemory {
   void share(uint64_t address, std::shared_ptr<const void> owner);
   uint64_t address() const { return address_; }  // 0: it is not shared
   const std::shared_ptr<const void>& owner() const { return owner_; }
-  // A use of that address in the stream `of`, after all earlier ones there. wait() calls `until_over`.
+  // A use of that address in the stream `of`, after all earlier ones there. wait() calls
+  // `until_over`.
   void note_use(const void* of, std::function<void()> until_over);
 
  private:

@@ -23,8 +23,8 @@ std::string value_of(const std::map<std::string, std::string>& info, const std::
 }
 
 // Returns the names of ['person', ...], or by their numbers those of {0: 'person', 1: "plane's"},
-// {"0": "person"} and {"person": 0}; a missing one is its number. A text without quotes and brackets
-// is a list with commas, or a name a line. Returns none for other texts.
+// {"0": "person"} and {"person": 0}; a missing one is its number. A text without quotes and
+// brackets is a list with commas, or a name a line. Returns none for other texts.
 std::vector<std::string> strings_of(const std::string& text) {
   std::vector<std::string> listed;
   std::map<size_t, std::string> numbered;

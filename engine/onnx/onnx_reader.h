@@ -26,9 +26,9 @@ struct OnnxModel {
 // Reads the model and, from its folder, its external data. Floats of all types are f32 in the
 // graph. Open dimensions of inputs get what `wanted` says; else the batch becomes 1 and a picture
 // the size that the model's metadata say (Ultralytics' imgsz), and a note says so; others are
-// refused. Stated dimensions stay. Nodes of a type that `custom` has are the user's. Operations that are not supported are collected and named in one
-// Error{unsupported}. Throws Error{not_found, bad_model, unsupported}:
-// `file: node "x" (Conv, opset 13): what is wrong`.
+// refused. Stated dimensions stay. Nodes of a type that `custom` has are the user's. Operations
+// that are not supported are collected and named in one Error{unsupported}. Throws Error{not_found,
+// bad_model, unsupported}: `file: node "x" (Conv, opset 13): what is wrong`.
 OnnxModel read_onnx(const std::string& path, const InputShapes& wanted = {},
                     const CustomLayers* custom = nullptr);
 // Reads a model from memory as above, for fuzzing and tests. Refuses external data.

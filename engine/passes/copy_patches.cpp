@@ -1,6 +1,6 @@
-// Turns a convolution whose windows are the patches of a picture, as vision transformers begin, into
-// a copy of each patch into the channels and a convolution of 1 x 1, which is a product of matrices.
-// Windows of few channels have no runs that matrix instructions take as they lie.
+// Turns a convolution whose windows are the patches of a picture, as vision transformers begin,
+// into a copy of each patch into the channels and a convolution of 1 x 1, which is a product of
+// matrices. Windows of few channels have no runs that matrix instructions take as they lie.
 #include "engine/graph/insertion.h"
 #include "engine/passes/passes.h"
 #include "kernels/convolution/tiles/convolution_tile.h"

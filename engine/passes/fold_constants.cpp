@@ -1,7 +1,7 @@
 // Computes values that do not depend on the network's inputs when the model is loaded (prior boxes,
-// ShapeOf chains, converted weights). Values that would take far more memory or work than the model's
-// size explains are left to the device: a few bytes of a file can ask for a broadcast to gigabytes, or
-// for a chain of products.
+// ShapeOf chains, converted weights). Values that would take far more memory or work than the
+// model's size explains are left to the device: a few bytes of a file can ask for a broadcast to
+// gigabytes, or for a chain of products.
 #include <algorithm>
 #include <unordered_set>
 

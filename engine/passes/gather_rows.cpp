@@ -1,6 +1,6 @@
-// Replaces the parts of a tensor of tokens by channels that slices, transposes, reshapes and concats
-// put into another order, channels together, by one Gather of its rows. A shifted window of a
-// transformer (Swin) is two slices and a concat for each axis, and a transpose: five copies
+// Replaces the parts of a tensor of tokens by channels that slices, transposes, reshapes and
+// concats put into another order, channels together, by one Gather of its rows. A shifted window of
+// a transformer (Swin) is two slices and a concat for each axis, and a transpose: five copies
 // otherwise.
 #include <algorithm>
 #include <numeric>

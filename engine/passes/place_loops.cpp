@@ -303,7 +303,8 @@ class LoopMove {
   std::vector<std::pair<const Body::Port*, const Body::Port*>> last_parts_;
 };
 
-// Gives each output of the loop a tensor of its own in the body, and each state one that is computed.
+// Gives each output of the loop a tensor of its own in the body, and each state one that is
+// computed.
 void copy_shared_results(Graph& graph, const GraphBody& body) {
   std::set<std::pair<const Node*, int>> taken;
   const auto copy = [&](Node* result) {

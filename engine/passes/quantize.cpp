@@ -346,8 +346,9 @@ class Quantizer {
     return found == places.end() ? 0 : found->second;
   }
 
-  // Returns whether all users of a Dequantize add it to floats that are computed later. The tail of the
-  // operation that computes these then reads the bytes, which take a quarter of the memory until then.
+  // Returns whether all users of a Dequantize add it to floats that are computed later. The tail of
+  // the operation that computes these then reads the bytes, which take a quarter of the memory
+  // until then.
   bool waits_for_sums(Node* dequantize, const std::map<const Node*, size_t>& places) const {
     if (bytes_.at(dequantize).grid.step.size() != 1) return false;
     const Edge value{dequantize, 0};

@@ -139,10 +139,10 @@ class OfOneType {
 
 // Finds float tensors on their way into a layer of integers. Rounded to f16 they would give other
 // bytes, and later layers amplify the difference: scores of detectors move by a tenth. Tensors that
-// one operation reads and writes have one type, so they all stay f32. Excepted are sums in which the
-// rounding errors of f16 average out: long ones, and those of picture values themselves, which have
-// few digits. Matrix instructions take f16 only, so that there all sums but the shortest, as of a
-// depthwise convolution, are worth it.
+// one operation reads and writes have one type, so they all stay f32. Excepted are sums in which
+// the rounding errors of f16 average out: long ones, and those of picture values themselves, which
+// have few digits. Matrix instructions take f16 only, so that there all sums but the shortest, as
+// of a depthwise convolution, are worth it.
 class FloatsBeforeBytes {
  public:
   FloatsBeforeBytes(const Graph& graph, const DeviceTraits& traits) {

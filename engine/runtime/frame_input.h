@@ -10,8 +10,8 @@
 
 namespace clinfer {
 
-// A read of imported memory by kernels of CUDA: keeps the memory, which its maker may release meanwhile, and ends
-// when they are over.
+// A read of imported memory by kernels of CUDA: keeps the memory, which its maker may release
+// meanwhile, and ends when they are over.
 struct ImportedRead {
   explicit ImportedRead(std::shared_ptr<const cuda::Device> device)
       : over(std::move(device), true) {}
@@ -34,7 +34,8 @@ struct DeviceFrame {
   size_t index = 0, image = 0;
   KernelPlan plan;
   std::vector<cl::Kernel> kernels;
-  // Has the same for CUDA, and none where inferences do not run as graphs, or CUDA does not load one.
+  // Has the same for CUDA, and none where inferences do not run as graphs, or CUDA does not load
+  // one.
   std::vector<std::shared_ptr<const cuda::Kernel>> graph_kernels;
   std::array<DeviceMemory, 3> planes;
   std::array<int64_t, 3> starts{};  // of the planes within their buffers, in bytes

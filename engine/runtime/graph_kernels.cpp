@@ -6,7 +6,8 @@ namespace clinfer {
 
 namespace {
 
-// The version of the code in the cache. It changes when engine/cuda makes other code of the same PTX.
+// The version of the code in the cache. It changes when engine/cuda makes other code of the same
+// PTX.
 constexpr const char* kVersion = "CUDA code 1|";
 
 }  // namespace

@@ -21,8 +21,8 @@ class GraphRun final : public PlanRun {
   std::shared_ptr<ocl::HostMemory> make_host_memory(size_t bytes) const override;
   void copy_frame(DeviceFrame& input) override;
   void launch_frame(DeviceFrame& input) override;
-  // Whether imported planes of a frame can be read without OpenCL, and the launch of the frame's kernels, which
-  // notes that use of the memories. The stream is locked.
+  // Whether imported planes of a frame can be read without OpenCL, and the launch of the frame's
+  // kernels, which notes that use of the memories. The stream is locked.
   bool reads(const DeviceFrame& input, const OwnPlanes& planes) const;
   void launch_imported(DeviceFrame& input, const OwnPlanes& planes, const RequestMemory& memory);
   void write(const ocl::ArgumentPlace& to, const void* from, size_t bytes) override;

@@ -10,8 +10,8 @@ namespace clinfer {
 
 namespace {
 
-// Bytes to which a buffer must be aligned, since kernels load vectors from its first byte on. Drivers
-// align their own buffers at least so.
+// Bytes to which a buffer must be aligned, since kernels load vectors from its first byte on.
+// Drivers align their own buffers at least so.
 constexpr size_t kAlignment = 64;
 
 Edge edge_of(const Node& node, const Argument& argument) {

@@ -1,5 +1,6 @@
 // The options of the engine that have a name: one row each, from which come Config::set(), what it
-// refuses, and the help of --config. Tests compare docs/keys.md and the element's properties with it.
+// refuses, and the help of --config. Tests compare docs/keys.md and the element's properties with
+// it.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// The state that inputs, outputs and the running of one request share: the network, the memory that the next
-// inference uses, and the two ways to run it.
+// The state that inputs, outputs and the running of one request share: the network, the memory that
+// the next inference uses, and the two ways to run it.
 #pragma once
 
 #include <memory>

@@ -59,7 +59,8 @@ function facts(list) {
   return box;
 }
 
-// `columns`: names, "#" in front of those of numbers, "=" in front of bars, whose cells are lists of shares from 0 to 1.
+// `columns`: names, "#" in front of those of numbers, "=" in front of bars, whose cells are lists
+// of shares from 0 to 1.
 function table(columns, rows, most = 40) {
   const t = make("table"), head = make("tr");
   for (const c of columns) head.append(make("th", c.replace(/^[#=]/, ""), c[0] === "#" ? "n" : ""));

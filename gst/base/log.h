@@ -1,4 +1,5 @@
-// Debug categories: one for each area of the elements and of the engine, so that GST_DEBUG can choose.
+// Debug categories: one for each area of the elements and of the engine, so that GST_DEBUG can
+// choose.
 #pragma once
 
 #include <gst/gst.h>

@@ -1,5 +1,5 @@
-// The part of the element that the source pad's task runs: frames, events and queries leave in the order
-// in which they came.
+// The part of the element that the source pad's task runs: frames, events and queries leave in the
+// order in which they came.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,5 @@
-// Implements target-latency and target-power for an element: joins the group of its device, and says what cannot be reached.
+// Implements target-latency and target-power for an element: joins the group of its device, and
+// says what cannot be reached.
 #pragma once
 
 #include <memory>
@@ -17,8 +18,8 @@ class ElementTargets {
   ~ElementTargets() { stop(); }
 
   void restart();  // called before a stream begins
-  // Called when the element plays with a target, and when it does no longer. Between the calls, tick() is
-  // called once in TargetGroup::kPeriod.
+  // Called when the element plays with a target, and when it does no longer. Between the calls,
+  // tick() is called once in TargetGroup::kPeriod.
   void start();
   void stop();
   // Follows the session (may be null) and the properties, and lets the group measure.

@@ -1,5 +1,5 @@
-// The part of the element that the streaming thread runs: frames, events and queries come in at the sink
-// pad.
+// The part of the element that the streaming thread runs: frames, events and queries come in at the
+// sink pad.
 #pragma once
 
 #include <gst/video/video.h>

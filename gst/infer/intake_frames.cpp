@@ -17,8 +17,8 @@ constexpr auto kQuiet = std::chrono::milliseconds(100);
 // The assumed interval for live sources whose caps have no frame rate.
 constexpr auto kUnknownInterval = std::chrono::milliseconds(40);
 
-// The frame intervals that a frame waits for the device at most, whatever target-latency allows: the source
-// has few buffers.
+// The frame intervals that a frame waits for the device at most, whatever target-latency allows:
+// the source has few buffers.
 constexpr int kMostIntervals = 4;
 
 }  // namespace
@@ -166,7 +166,8 @@ std::vector<InferenceRegion> Intake::regions_of(Job& job, const Settings& settin
   return regions;
 }
 
-// Lets a frame pass without inference if the stream has had its part of the device (target-latency).
+// Lets a frame pass without inference if the stream has had its part of the device
+// (target-latency).
 void Intake::take_turn(Job& job, const Settings& settings) {
   if (job.outcome != Outcome::run || !settings.has_targets() || !shared_.live) return;
   job.has_target = shared_.target->admit(job.arrived);

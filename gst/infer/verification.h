@@ -1,4 +1,5 @@
-// Implements the property verify: computes every Nth inference again on the host, in the background.
+// Implements the property verify: computes every Nth inference again on the host, in the
+// background.
 #pragma once
 
 #include <gst/gst.h>

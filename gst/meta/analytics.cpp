@@ -341,8 +341,8 @@ void add_tensors(GstBuffer* buffer, const std::vector<TensorView>& tensors) {
   gst_tensor_meta_set(gst_buffer_add_tensor_meta(buffer), static_cast<guint>(list.size()), array);
 }
 
-// Makes an image of bytes, row by row, with the GstVideoMeta that readers of masks look for. Returns
-// null if there is no memory for it.
+// Makes an image of bytes, row by row, with the GstVideoMeta that readers of masks look for.
+// Returns null if there is no memory for it.
 template <typename At>
 GstBuffer* byte_image(int width, int height, At&& at) {
   GstVideoInfo info;
@@ -364,7 +364,8 @@ GstBuffer* byte_image(int width, int height, At&& at) {
 }
 
 // Adds an object's mask over its box, in pixels of the picture: 0 around the object, and a number
-// that differs among objects of one frame, up to 255 of them, inside. Overlays choose colours by it.
+// that differs among objects of one frame, up to 255 of them, inside. Overlays choose colours by
+// it.
 void add_mask(GstAnalyticsRelationMeta* meta, guint object, const RegionView& view, int width,
               int height) {
   if (!view.mask) return;

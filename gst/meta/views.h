@@ -84,7 +84,8 @@ struct MaskView : GridView {  // values are float
   float level = 0.5f;
 };
 
-// Values are uint16_t (label_id, or kNoClass) for kind `classes`, else float (NaN: nothing is known).
+// Values are uint16_t (label_id, or kNoClass) for kind `classes`, else float (NaN: nothing is
+// known).
 struct MapView : GridView {
   std::string name, model;
   MapKind kind = MapKind::classes;

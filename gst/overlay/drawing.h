@@ -66,8 +66,8 @@ void hide_part(Canvas& canvas, const PictureBox& box, Privacy privacy);
 // Returns whether drawing this frame would change it.
 bool has_drawing(const FrameView& frame);
 
-// Draws privacy boxes first, then maps and masks, lines and zones, trails, boxes and skeletons, and tags on top;
-// results about the whole picture stand at the top left.
+// Draws privacy boxes first, then maps and masks, lines and zones, trails, boxes and skeletons, and
+// tags on top; results about the whole picture stand at the top left.
 void draw_results(Canvas& canvas, const FrameView& frame, const DrawingStyle& style,
                   TextCache& text, Palette& palette, Trails& trails);
 

@@ -1,7 +1,7 @@
-// Attention, the engine's own operation: softmax(scale * query x key^T + bias) x value, without the scores
-// in memory. Inputs: query [..., queries, size], key [..., keys, size], value [..., keys, value size],
-// whose batch dimensions are broadcast; a bias, if there is one, and a mask, if `masked` is stated: both
-// are broadcast to [..., queries, keys]. Attributes:
+// Attention, the engine's own operation: softmax(scale * query x key^T + bias) x value, without the
+// scores in memory. Inputs: query [..., queries, size], key [..., keys, size], value [..., keys,
+// value size], whose batch dimensions are broadcast; a bias, if there is one, and a mask, if
+// `masked` is stated: both are broadcast to [..., queries, keys]. Attributes:
 //   scale   factor of the products
 //   masked  the score where the mask is 0
 //   causal  a query sees no key after its own number

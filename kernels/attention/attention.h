@@ -12,8 +12,8 @@ namespace clinfer {
 
 inline constexpr int64_t kMostHeadSize = 256;
 
-// One operand as matrices [batch..., rows, columns] with the strides of a view. A stride of the batch is
-// 0 where the operand is broadcast.
+// One operand as matrices [batch..., rows, columns] with the strides of a view. A stride of the
+// batch is 0 where the operand is broadcast.
 struct AttentionOperand {
   Shape batch;
   int64_t row = 0, column = 0;

@@ -6,10 +6,11 @@
 
 namespace clinfer {
 
-// While it lives, floating-point operations of this thread trap nothing (applications may have called feenableexcept(),
-// and new threads inherit that), round to nearest and keep denormals; so do threads that are started meanwhile. Then
-// the application's settings are back. Takes some nanoseconds where these are the defaults. Belongs to one thread.
-// Every function that an application may call, and that computes or calls a driver, begins with one.
+// While it lives, floating-point operations of this thread trap nothing (applications may have
+// called feenableexcept(), and new threads inherit that), round to nearest and keep denormals; so
+// do threads that are started meanwhile. Then the application's settings are back. Takes some
+// nanoseconds where these are the defaults. Belongs to one thread. Every function that an
+// application may call, and that computes or calls a driver, begins with one.
 class DefaultFloats {
  public:
   DefaultFloats();

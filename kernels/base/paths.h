@@ -61,12 +61,13 @@ FilePlace find_place(const std::string& path, Last last);
 // assured, or ""; never throws.
 std::string own_folder_problem(const std::string& path);
 
-// Reports users besides this one and root who could change what an existing folder holds or put another folder in
-// its place: its owner and mode count, those of every folder above it up to the root, and the owners of links on
-// the way. "/a/b belongs to user 1000"; "" if there are none.
+// Reports users besides this one and root who could change what an existing folder holds or put
+// another folder in its place: its owner and mode count, those of every folder above it up to the
+// root, and the owners of links on the way. "/a/b belongs to user 1000"; "" if there are none.
 std::string who_else_writes(const std::string& folder);
 
-// Reports users besides this one and root who could write to an open file, which must be a regular file.
+// Reports users besides this one and root who could write to an open file, which must be a regular
+// file.
 std::string who_else_writes(const std::string& name, const Descriptor& file);
 
 // Reports the same for a program that is to run: for the file, and for everything on the path to

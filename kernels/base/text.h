@@ -28,8 +28,8 @@ std::string quoted_line(std::string_view text);
 // UTF-8 become U+FFFD.
 std::string json_quoted(std::string_view text);
 
-// Makes a complete message: a safe_line() of at most a few thousand bytes. A longer text is cut in the middle, because messages begin with the place and end
-// with advice.
+// Makes a complete message: a safe_line() of at most a few thousand bytes. A longer text is cut in
+// the middle, because messages begin with the place and end with advice.
 std::string message_line(std::string_view text);
 
 }  // namespace clinfer

@@ -24,7 +24,8 @@ struct Point {
   }
 };
 
-// Groups of four columns, as the kernel forms them of what a tile reads, and the shifts of the taps in them.
+// Groups of four columns, as the kernel forms them of what a tile reads, and the shifts of the taps
+// in them.
 struct Groups {
   int64_t apart, first_shift, shifts, count, columns;
   Groups(const ConvShape& s, const Point& p)
@@ -75,8 +76,9 @@ std::string reject(const OpDesc& desc, const DeviceTraits& traits) {
   return reject_tail(desc, 8, problem.axes);
 }
 
-// Microseconds on a Hopper GPU. The constants are fitted to 195 timings of 13 layers of detection networks,
-// MobileNets and ShuffleNet on an H200; the points that they choose take 12 % longer than the best in the mean.
+// Microseconds on a Hopper GPU. The constants are fitted to 195 timings of 13 layers of detection
+// networks, MobileNets and ShuffleNet on an H200; the points that they choose take 12 % longer than
+// the best in the mean.
 struct Costs {
   double launch = 5.9, clock = 1700;  // us; cycles in a us
   double load = 3.9, line = 2.2,

@@ -33,9 +33,9 @@ std::array<PlaneRows, 3> rows_of_region(const Frame& frame);
 // 0..2 (u8; only those that the format has are used). planes[i].offset counts from the input's
 // first element. Colours follow transform.color_arithmetic (chroma: the sample that covers the
 // pixel); resizing is bilinear as OpenCV's INTER_LINEAR on 8-bit images (half-pixel centres, no
-// antialias, edges clamped to the region, or to the picture for a turned region). With 1 channel the result is gray, for any colour order.
-// Throws Error{bad_argument} for impossible values (region outside the picture, scale 0, channels
-// other than 1 or 3, sizes).
+// antialias, edges clamped to the region, or to the picture for a turned region). With 1 channel
+// the result is gray, for any colour order. Throws Error{bad_argument} for impossible values
+// (region outside the picture, scale 0, channels other than 1 or 3, sizes).
 KernelPlan plan_preprocess(const Frame& frame, const std::array<DevicePlane, 3>& planes,
                            const FrameTransform& transform, const TensorDesc& out, int image,
                            const TuningPoint& point);

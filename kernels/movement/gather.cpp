@@ -1,7 +1,7 @@
 // Gather, GatherElements and GatherND: select elements of the data by a tensor of indices. They
 // share one kernel, in which each output dimension steps through the data, the indices or both. An
-// index below 0 counts from the end; one out of range gives 0 (index_range.h), constants included in
-// Gather, as OpenVINO defines it.
+// index below 0 counts from the end; one out of range gives 0 (index_range.h), constants included
+// in Gather, as OpenVINO defines it.
 #include <algorithm>
 #include <cstring>
 #include <limits>

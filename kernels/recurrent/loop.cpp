@@ -1,5 +1,6 @@
-// TensorIterator, Loop, If, DeviceLoop and Subgraph: shapes, and execution on the host. Passes unroll
-// bodies with a known number of iterations or turn them into a DeviceLoop; the others run here.
+// TensorIterator, Loop, If, DeviceLoop and Subgraph: shapes, and execution on the host. Passes
+// unroll bodies with a known number of iterations or turn them into a DeviceLoop; the others run
+// here.
 #include "kernels/recurrent/loop.h"
 
 #include <algorithm>

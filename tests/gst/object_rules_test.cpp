@@ -286,7 +286,7 @@ TEST(ObjectRules, RegionsBeyondThePictureKeepTheirProportions) {
   EXPECT_TRUE(found.turn.transpose);
   ASSERT_TRUE(found.angle);
   expect_rect(found.rect, 60, 70, 120, 60);
-  // What lies on the edge is inside.
+  // A region that ends at the edge is inside.
   const ObjectRules margin(with([](Settings& s) { s.region_margin = "0.5"; }));
   EXPECT_FALSE(placed(margin, {150, 100, 100, 100}, visible, 1, {}, {}).angle);
   // A region without a change is cut, as the box of an object is.

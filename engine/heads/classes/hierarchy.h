@@ -1,5 +1,6 @@
-// Classes in a tree, as OpenVINO Training Extensions' hierarchical classifiers have them: one vector of
-// logits, cut into groups of classes that exclude each other and into classes that do not.
+// Classes in a tree, as OpenVINO Training Extensions' hierarchical classifiers have them: one
+// vector of logits, cut into groups of classes that exclude each other and into classes that do
+// not.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// A network's results on a picture, in shares of the picture, so that they can be compared with those of
-// another network, or of the same one fed in another way.
+// A network's results on a picture, in shares of the picture, so that they can be compared with
+// those of another network, or of the same one fed in another way.
 #pragma once
 
 #include <string>

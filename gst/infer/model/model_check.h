@@ -22,8 +22,8 @@ struct VerifyFinding {
   GstClockTime timestamp = GST_CLOCK_TIME_NONE;
   std::string what;    // for people: what differs and by how much
   std::string output;  // name of the output that differs most beyond what precision explains
-  // The difference of that output, and the most that the precision explains, as shares of its typical
-  // value.
+  // The difference of that output, and the most that the precision explains, as shares of its
+  // typical value.
   double difference = 0, explained = 0;
   size_t lost = 0, added = 0;  // objects that the device lacks, or has in addition
   // The first layer that differs, if an earlier sample did. Its name is empty if none does.
@@ -41,7 +41,8 @@ class ModelCheck {
   VerifyFinding check(const VerifySample& sample, const std::stop_token& stop);
 
  private:
-  // The errors that the precision explains at one output, as shares of its typical and its largest value.
+  // The errors that the precision explains at one output, as shares of its typical and its largest
+  // value.
   struct Explained {
     double typical = 0, largest = 0;
     bool is_known = false;

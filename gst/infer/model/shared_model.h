@@ -66,11 +66,11 @@ std::shared_ptr<SharedModel> compile_shared(const Network& network, const Settin
                                             LoadWatch& watch);
 
 // Returns the model of settings.model_instance_id. The first caller compiles it; others wait for
-// it. Without an id, and for models that keep states, compiles a model for this caller alone. Throws Error, also if the id stands
-// for a model with other settings (the message names the setting); with `replace` the id instead
-// stands for the new model from then on, and elements that use the old one keep it. Calls `watch`
-// while waiting, too. Elements whose frames come on different displays do not share, because no
-// batch can have pictures of two OpenCL contexts.
+// it. Without an id, and for models that keep states, compiles a model for this caller alone.
+// Throws Error, also if the id stands for a model with other settings (the message names the
+// setting); with `replace` the id instead stands for the new model from then on, and elements that
+// use the old one keep it. Calls `watch` while waiting, too. Elements whose frames come on
+// different displays do not share, because no batch can have pictures of two OpenCL contexts.
 std::shared_ptr<SharedModel> find_or_compile(const Network& network, const Settings& settings,
                                              std::shared_ptr<const SurfaceDisplay> display,
                                              bool replace, LoadWatch& watch);

@@ -15,7 +15,8 @@
 namespace clinfer {
 
 // The rules of the properties classes, thresholds, min-size, max-size, regions, tiles,
-// region-reach, region-shift, region-turn, region-margin, region-shape and motion-regions. Immutable.
+// region-reach, region-shift, region-turn, region-margin, region-shape and motion-regions.
+// Immutable.
 class ObjectRules {
  public:
   ObjectRules() = default;  // every object, the whole frame

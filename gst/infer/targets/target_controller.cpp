@@ -7,20 +7,23 @@
 namespace clinfer {
 namespace {
 
-// Of the target: from here on nothing is raised.
+// From this share of a target on, the limit is not raised.
 constexpr double kNear = 0.9;
 // Shares of the allowed inferences that the device refuses. Below the least, the limit may rise;
 // above the most, it falls.
 constexpr double kFewRefused = 0.03, kManyRefused = 0.13;
-// Of the time: a device that is less busy has time left.
+// A device that is busy for less than this share of the time has time left.
 constexpr double kFull = 0.9;
-// Of the time: where the device is less busy, waiting for it is not why frames are late.
+// Where the device is busy for less than this share of the time, waiting for it is not why frames
+// are late.
 constexpr double kHardlyBusy = 0.4;
 // The change of demand that begins a new search.
 constexpr double kOtherDemand = 0.25;
+// The fewest and the most calm periods before the limit rises.
 constexpr int kShortPatience = 2, kLongPatience = 64;
 // Periods after a rise within which a fall takes it back.
 constexpr int kTakenBack = 10;
+// Periods at the least limit after which a target counts as missed.
 constexpr int kGivesUp = 5;
 // Inferences per second that each stream keeps.
 constexpr double kLeast = 1;

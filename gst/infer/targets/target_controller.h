@@ -13,9 +13,10 @@ namespace clinfer {
 // about a second.
 //
 // While all is well, there is no limit. If the latency or the power is above its target, or if the
-// device refuses many frames (so that streams are inferred at uneven intervals), the streams get a limit: inferences per second and share, equal for all. The
-// limit rises again when the device has time left. A rise that had to be taken back is tried again
-// only after a pause, which doubles each time. A change of the streams' demand ends the pause.
+// device refuses many frames (so that streams are inferred at uneven intervals), the streams get a
+// limit: inferences per second and share, equal for all. The limit rises again when the device has
+// time left. A rise that had to be taken back is tried again only after a pause, which doubles each
+// time. A change of the streams' demand ends the pause.
 //
 // Not thread-safe.
 class TargetController {
@@ -102,9 +103,9 @@ class BatchController {
   size_t limit_;
 };
 
-// Return the shares of a latency target in which a batch is to be computed, and for which a frame may wait
-// for the device if a batch takes `batch` milliseconds: one batch runs when a frame comes, and a part is
-// left for noise and for decoding.
+// Return the shares of a latency target in which a batch is to be computed, and for which a frame
+// may wait for the device if a batch takes `batch` milliseconds: one batch runs when a frame comes,
+// and a part is left for noise and for decoding.
 double batch_time_for(double target);
 double wait_time_for(double target, double batch);
 

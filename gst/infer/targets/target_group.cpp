@@ -138,7 +138,7 @@ void TargetGroup::measure_streams(TargetController::Period& period) {
 }
 
 void TargetGroup::measure_power(TargetController::Period& period) {
-  // Of what was measured before.
+  // The weight that earlier measurements keep in each period.
   constexpr double kKept = 0.8;
   watts_.reset();
   if (power_->meter == nullptr) return;

@@ -1,5 +1,5 @@
-// Puts the live streams on one device together, so that they reach their targets of latency and power
-// in common.
+// Puts the live streams on one device together, so that they reach their targets of latency and
+// power in common.
 #pragma once
 
 #include <chrono>
@@ -17,12 +17,13 @@
 
 namespace clinfer {
 
-// Thread-safe. Elements join with their streams, and each calls step() about once a second; the first
-// call after a second has passed measures all streams and gives all of them their orders.
+// Thread-safe. Elements join with their streams, and each calls step() about once a second; the
+// first call after a second has passed measures all streams and gives all of them their orders.
 class TargetGroup {
  public:
   using Clock = TargetStream::Clock;
-  // Timers of several elements do not fall on the same instant, so a period may be a little shorter.
+  // Timers of several elements do not fall on the same instant, so a period may be a little
+  // shorter.
   static constexpr std::chrono::milliseconds kPeriod{1000}, kShortestPeriod{900};
 
   // The wishes of a stream.

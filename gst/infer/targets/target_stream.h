@@ -43,8 +43,8 @@ class TargetStream {
     credit_ -= 1;
     return true;
   }
-  // Gives back the turn of an admitted frame that was not inferred, because the device was busy: the next
-  // frame has it.
+  // Gives back the turn of an admitted frame that was not inferred, because the device was busy:
+  // the next frame has it.
   void give_back() {
     const std::lock_guard lock(mutex_);
     credit_ += 1;

@@ -131,8 +131,9 @@ constexpr Cycles kAlone{.sum = 3.5,
                         .waves = 4.3,
                         .grow = 0.937,
                         .group = 412};
-// Constants fitted to 382 timings of 26 layers of bytes of detection and classification networks on an H200, batches 1
-// to 32, with one launch at a time; the points that they choose take 6 % longer than the best measured.
+// Constants fitted to 382 timings of 26 layers of bytes of detection and classification networks on
+// an H200, batches 1 to 32, with one launch at a time; the points that they choose take 6 % longer
+// than the best measured.
 constexpr Cycles kBytesAlone{.sum = 3.5,
                              .tile_p = 29,
                              .tiles = 2.3,

@@ -9,8 +9,8 @@
 
 namespace clinfer {
 
-// Returns whether the channels of each pixel are whole words that a work-item can read, of halves two at
-// once, and fill half of a step. (convolution_rows.cl takes others.)
+// Returns whether the channels of each pixel are whole words that a work-item can read, of halves
+// two at once, and fill half of a step. (convolution_rows.cl takes others.)
 bool pixels_are_words(const OpDesc& desc, const TileProblem& problem);
 
 // Returns why the device has no matrix instructions of warps, or why the data are neither halves of

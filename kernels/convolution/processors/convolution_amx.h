@@ -1,5 +1,5 @@
-// Convolutions and matrix products of bytes by the tiles of AMX (convolution_amx.cl), for processors
-// that have them.
+// Convolutions and matrix products of bytes by the tiles of AMX (convolution_amx.cl), for
+// processors that have them.
 #pragma once
 
 #include <string>

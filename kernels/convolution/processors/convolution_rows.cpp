@@ -42,8 +42,8 @@ TileProblem rows_problem(const OpDesc& desc) {
   return problem;
 }
 
-// Kernels of one pixel gain with fewer channels: on an H200, from 8 bytes to 32 at 75x75, batch 8, they take 7 to
-// 8 us instead of 10 by conv_int8; from 58 to 58 at 52x52 as long or longer.
+// Kernels of one pixel gain with fewer channels: on an H200, from 8 bytes to 32 at 75x75, batch 8,
+// they take 7 to 8 us instead of 10 by conv_int8; from 58 to 58 at 52x52 as long or longer.
 constexpr int64_t kFewChannels = 16;
 
 int64_t per_word(const OpDesc& desc) { return takes_bytes(desc) ? 4 : 2; }

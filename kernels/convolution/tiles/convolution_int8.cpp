@@ -234,8 +234,8 @@ std::vector<std::byte> start_sums(const std::vector<float>& weights, const ConvS
 
 namespace {
 
-// The largest sum's size: of the channel whose weights above 0 meet the largest bytes, and those below 0
-// the smallest, or the other way round.
+// The largest sum's size: of the channel whose weights above 0 meet the largest bytes, and those
+// below 0 the smallest, or the other way round.
 template <typename Weight>
 int64_t largest_sum(const OpDesc& desc, int64_t channels, bool by_column) {
   const Weight* const weights = desc.constants[1].data<Weight>();

@@ -35,9 +35,9 @@ std::vector<std::byte> start_sums(const std::vector<float>& weights, const ConvS
 std::vector<std::byte> shifts(const std::vector<float>& weights, const ConvShape& s,
                               int64_t padded);
 
-// The bits of 1.5 * 2^23. A float with these bits plus a small sum, of less than 2^22, is that much larger:
-// sums that start there become floats by a subtraction. NVIDIA's GPUs have an eighth of the units for
-// conversions of integers.
+// The bits of 1.5 * 2^23. A float with these bits plus a small sum, of less than 2^22, is that much
+// larger: sums that start there become floats by a subtraction. NVIDIA's GPUs have an eighth of the
+// units for conversions of integers.
 inline constexpr int32_t kBitsOfSmallSums = 0x4B400000;
 // Returns whether all sums are small, whatever bytes the data hold.
 bool has_small_sums(const OpDesc& desc);

@@ -390,8 +390,8 @@ struct TileArgs {
 #include "kernels/common/tile_args.cl"
 };
 
-// Sums of bytes are numbers, and so is what a tail makes of them by finite constants and other bytes: limits
-// need not keep what is none.
+// Sums of bytes are numbers, and so is what a tail makes of them by finite constants and other
+// bytes: limits need not keep what is none.
 void limit_numbers(OpDesc& desc) {
   if (desc.inputs[0].type != ElementType::u8) return;
   for (PostOp& op : desc.tail) {

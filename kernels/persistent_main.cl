@@ -1,14 +1,9 @@
 // The persistent kernel: runs the launches of a list one after the other (see persistent.cl).
-// b0, b1, b2 are the buffers that contain all tensors. `barriers_passed` is the value of the
-// arrival counter `barrier_counter` before this launch. Defines:
+// b0, b1, b2 are the buffers that contain all tensors. Defines:
 //   PK_NAME               name of the kernel
-//   PK_ITEMS              work-items of a work-group
-//   PK_ROOM               maximum number of words of the list
-//   PK_LOCAL              bytes of local memory for all teams
 //   PK_LENGTH, PK_GROUPS  positions, in the entry of a launch, of its length and of its number of
 //                         work-groups
-//   PK_CASES              calls the kernel of an entry for work-groups `me` to `groups`, in steps
-//                         of `all`, or for work-groups `from` to `to` without PK_PTX
+//   PK_CASES              calls the kernel of an entry for its work-groups `from` to `to`
 //   PK_CORES              several work-groups of one work-item may take part, see below
 //   PK_HEAD, PK_STRIDE    with PK_CORES: counters of the launch, and of a kind for the list's entries
 //   PK_MEET               with PK_CORES: number of words that makes work-groups look for each other
@@ -19,25 +14,7 @@
 #undef get_global_size
 #undef barrier
 
-#if PK_PTX
-__attribute__((reqd_work_group_size(PK_ITEMS, 1, 1))) __kernel void PK_NAME(
-    __global uchar* b0, __global uchar* b1, __global uchar* b2, __global const int* work, int words,
-    __global uint* barrier_counter, uint barriers_passed) {
-  __local int list[PK_ROOM];
-  __local uchar shared[PK_LOCAL] __attribute__((aligned(64)));
-  const int item = get_local_id(0), me = get_group_id(0), all = get_num_groups(0);
-  for (int i = item; i < words; i += PK_ITEMS) list[i] = work[i];
-  barrier(CLK_LOCAL_MEM_FENCE);
-  for (int at = 0; at < words; at += list[at + PK_LENGTH]) {
-    if (at > 0) {
-      barriers_passed += all;
-      pk_barrier_all(barrier_counter, barriers_passed);
-    }
-    const int groups = list[at + PK_GROUPS];
-    switch (list[at]) { PK_CASES }
-  }
-}
-#elif PK_CORES
+#if PK_CORES
 // On a CPU there are any number of work-groups of one work-item, each on a core of its own if
 // enough cores are free. For each launch of the list a group takes chunks of its own part of the
 // launch's work-groups, then chunks that others have left of their parts, and waits until all
@@ -103,7 +80,7 @@ void pk_wait(volatile __global uint* computed, uint number, volatile __global ui
 
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void PK_NAME(
     __global uchar* b0, __global uchar* b1, __global uchar* b2, __global const int* list, int words,
-    __global uint* counters, uint barriers_passed) {
+    __global uint* counters) {
   const int me = get_group_id(0), all = get_num_groups(0);
   if (words == PK_MEET) {
     pk_add(counters + 1, 1);
@@ -146,7 +123,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void PK_NAME(
 #else
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void PK_NAME(
     __global uchar* b0, __global uchar* b1, __global uchar* b2, __global const int* list, int words,
-    __global uint* barrier_counter, uint barriers_passed) {
+    __global uint* counters) {
   for (int at = 0; at < words; at += list[at + PK_LENGTH]) {
     const int from = 0, to = list[at + PK_GROUPS];
     switch (list[at]) { PK_CASES }

@@ -221,22 +221,15 @@ HostWeights ModelCompiler::build_tuned(Tuning& tuning, const Progress& progress,
   // Measuring and exposing layers both need a launch for each step.
   const bool persistent =
       network_->traits.grid_barrier != GridBarrier::none && !options_.expose_layers;
-  const DeviceNetwork* other =
-      options_.compared_with ? &options_.compared_with->network() : nullptr;
-  HostWeights weights = build_for_device(progress, persistent && !tuning.measures(), other);
+  HostWeights weights = build_for_device(progress, persistent && !tuning.measures());
   if (!tuning.measures()) return weights;
-  std::vector<bool> parts(network_->plan().steps.size());
-  // With a single core, a launch takes as long as a part of a persistent kernel, and some
-  // candidates run only as launches.
-  if (persistent && network_->traits.grid_barrier != GridBarrier::single) parts = find_parts(other);
-  const bool changed = tuning.measure({network_, parts}, observer);
-  network_->share.reset();
+  const bool changed = tuning.measure(network_, observer);
   choose_preprocess(tuning);
   if (!changed && !persistent) return weights;
   const auto untuned = changed ? make_untuned(progress) : nullptr;
   do {
     choose_kernels(network_->whole.plan, network_->traits, tuning.chooser());
-    weights = build_for_device(progress, persistent, untuned ? &untuned->network() : other);
+    weights = build_for_device(progress, persistent);
   } while (untuned && !tuning.is_not_slower(network_, untuned->shared_network(), observer) &&
            tuning.revert_least_gains(network_->plan()));
   return weights;
@@ -299,11 +292,12 @@ void ModelCompiler::open_device() {
     return config_.device + " is " + device.info.id + ", " + device.info.name + " (" +
            device.info.platform + ", driver " + device.info.driver + ")";
   });
-  if (config_.persistent == Config::Persistent::no || config_.perf_count)
-    network_->traits.grid_barrier = GridBarrier::none;
-  else if (config_.persistent == Config::Persistent::yes &&
-           network_->traits.grid_barrier == GridBarrier::none)
-    network_->traits.grid_barrier = GridBarrier::single;
+  if (config_.persistent == Config::Persistent::yes && !config_.perf_count) {
+    if (network_->traits.is_cpu) network_->traits.grid_barrier = GridBarrier::single;
+    if (!network_->traits.is_cpu)
+      report_.warnings.push_back("PERSISTENT_KERNEL=YES is for CPUs: " + device.info.name +
+                                 " gets a launch for each kernel");
+  }
   network_->external = std::make_unique<const ocl::MemorySharing>(network_->context->device);
   open_graphs(std::move(opening), no_graphs);
 }
@@ -311,22 +305,19 @@ void ModelCompiler::open_device() {
 // Returns why inferences do not run as graphs whatever the device is; "" if they may. Measurements,
 // observers of single steps and shared queues need OpenCL's launches.
 std::string ModelCompiler::why_no_graphs() const {
-  return config_.perf_count                              ? "layers are timed"
-         : options_.expose_layers                        ? "layers are compared"
-         : options_.context || network_->exclusive       ? "the queue is shared"
-         : config_.persistent == Config::Persistent::yes ? "persistent kernels"
-                                                         : "";
+  return config_.perf_count                        ? "layers are timed"
+         : options_.expose_layers                  ? "layers are compared"
+         : options_.context || network_->exclusive ? "the queue is shared"
+                                                   : "";
 }
 
-// Uses CUDA's memory from the beginning if inferences run as graphs; persistent kernels, which save
-// launches, are then not needed. `why` says why they do not, or is "".
+// Uses CUDA's memory from the beginning if inferences run as graphs. `why` says why they do not, or
+// is "".
 void ModelCompiler::open_graphs(std::optional<CudaOpening> opening, std::string why) {
-  barrier_ = network_->traits.grid_barrier;
   if (config_.launch == Config::Launch::queue || network_->shares_host_memory()) return;
   bool ought_to_work = false;
   if (opening) try {
       network_->cuda = opening->finish();
-      network_->traits.grid_barrier = GridBarrier::none;
       report_.launch = "graph";
       return;
     } catch (const cuda::Failure& failure) {
@@ -343,7 +334,6 @@ void ModelCompiler::open_graphs(std::optional<CudaOpening> opening, std::string 
 void ModelCompiler::leave_graphs(const std::string& why) {
   network_->cuda.reset();
   network_->graph_kernels.reset();
-  network_->traits.grid_barrier = barrier_;
   report_.launch = "queue (" + why + ")";
 }
 
@@ -533,15 +523,16 @@ std::shared_ptr<DeviceModel> ModelCompiler::make_untuned(const Progress& progres
 }
 
 // Creates weights, programs and streams of the whole plan. Without `persistent`, each step has
-// launches of its own. InternalOptions describes `compared_with`.
-HostWeights ModelCompiler::build_for_device(const Progress& progress, bool persistent,
-                                            const DeviceNetwork* compared_with) {
+// launches of its own.
+HostWeights ModelCompiler::build_for_device(const Progress& progress, bool persistent) {
   HostWeights weights;
   collect_weights(network_->whole, weights, config_.max_num_threads);
   network_->weights = upload(*network_, weights);
   network_->whole.persistent.clear();
-  network_->share.reset();
-  if (persistent) use_persistent_kernels(compared_with);
+  if (persistent)
+    network_->whole.persistent =
+        make_persistent_steps(network_->whole, *network_->context, network_->traits,
+                              network_->persistent_groups(std::max(config_.streams, 1u)));
   try {
     build(network_->whole, progress);
   } catch (const Error& error) {
@@ -565,7 +556,6 @@ HostWeights ModelCompiler::build_for_device(const Progress& progress, bool persi
 // Builds single launches in place of persistent kernels; weights stay unchanged.
 void ModelCompiler::build_single_launches(const Progress& progress) {
   network_->whole.persistent.clear();
-  network_->share.reset();
   build(network_->whole, progress);
 }
 
@@ -682,36 +672,6 @@ void ModelCompiler::build(SizedPlan& sized, const Progress& progress) {
   if (first_tier_ && building.has_to_compile()) first_tier_->begin();
   sized.programs = building.finish();
   check_own_kernels(sized);
-}
-
-// Makes persistent kernels of the steps that gain by it, if enough of the device is free for them.
-void ModelCompiler::use_persistent_kernels(const DeviceNetwork* compared_with) {
-  SizedPlan& whole = network_->whole;
-  whole.persistent =
-      make_persistent_steps(whole, *network_->context, network_->traits,
-                            network_->persistent_groups(std::max(config_.streams, 1u)),
-                            config_.persistent == Config::Persistent::yes);
-  if (whole.persistent.empty() || network_->traits.grid_barrier == GridBarrier::single) return;
-  const ocl::Device& device = network_->context->device;
-  if (compared_with && compared_with->share &&
-      compared_with->context->device.info.id == device.info.id)
-    network_->share = compared_with->share;
-  else
-    network_->share = std::make_shared<const ocl::GroupShare>(
-        device, device.info.compute_units, std::max(kFewestGroups, config_.streams));
-  if (network_->share->groups() == 0) whole.persistent.clear();
-}
-
-// Finds the steps to put into persistent kernels, and reserves the share of the device that these
-// need.
-std::vector<bool> ModelCompiler::find_parts(const DeviceNetwork* compared_with) {
-  std::vector<bool> parts(network_->plan().steps.size());
-  use_persistent_kernels(compared_with);
-  for (const PersistentSteps& steps : network_->whole.persistent)
-    std::fill(parts.begin() + static_cast<std::ptrdiff_t>(steps.first),
-              parts.begin() + static_cast<std::ptrdiff_t>(steps.end), true);
-  network_->whole.persistent.clear();
-  return parts;
 }
 
 void ModelCompiler::choose_preprocess(Tuning& tuning) {

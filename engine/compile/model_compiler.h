@@ -21,10 +21,7 @@ struct ProblemRecord;
 struct InternalOptions {
   // Appends the values of all layers to the outputs, in the order of plan().graph->results.
   bool expose_layers = false;
-  bool one_stream = false;  // skips measuring the number of streams on AUTO
-  // A model that this one is compared with and never runs beside it: both get the same share of the
-  // device for persistent kernels. May be nullptr.
-  const DeviceModel* compared_with = nullptr;
+  bool one_stream = false;               // skips measuring the number of streams on AUTO
   FirstTierMaker* first_tier = nullptr;  // starts when programs have to be compiled; may be null
   // The application's context and its queue, used instead of new ones. May be null.
   std::shared_ptr<const ocl::Context> context{};
@@ -76,14 +73,11 @@ class ModelCompiler {
   void add_up_work();
   void choose_preprocess(Tuning& tuning);
   HostWeights build_tuned(Tuning& tuning, const Progress& progress, const TuningObserver& observer);
-  HostWeights build_for_device(const Progress& progress, bool persistent,
-                               const DeviceNetwork* compared_with);
+  HostWeights build_for_device(const Progress& progress, bool persistent);
   void build(SizedPlan& sized, const Progress& progress);
   void check_own_kernels(const SizedPlan& sized) const;
   void build_single_launches(const Progress& progress);
   bool cores_share_launches() const;
-  void use_persistent_kernels(const DeviceNetwork* compared_with);
-  std::vector<bool> find_parts(const DeviceNetwork* compared_with);
   std::shared_ptr<DeviceModel> make_untuned(const Progress& progress);
   void add_partial_batches(HostWeights& weights, const Progress& progress);
   std::optional<SizedPlan> plan_partial_batch(int64_t images) const;
@@ -95,9 +89,8 @@ class ModelCompiler {
   Config config_;
   const InternalOptions options_;
   const std::shared_ptr<DeviceNetwork> network_;
-  FirstTierMaker* first_tier_ = nullptr;     // null if no first tier is wanted
-  std::optional<GraphCache> graphs_;         // none without a cache
-  GridBarrier barrier_ = GridBarrier::none;  // of the device; graphs need none
+  FirstTierMaker* first_tier_ = nullptr;  // null if no first tier is wanted
+  std::optional<GraphCache> graphs_;      // none without a cache
   CompileReport report_;
 };
 

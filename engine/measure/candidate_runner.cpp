@@ -26,31 +26,6 @@ constexpr double kToleranceF32 = 2e-4, kToleranceF16 = 1e-2;
 // The share of elements that may differ by a step of a function that jumps.
 constexpr double kFlips = 0.01;
 
-constexpr unsigned kInARow = 8;     // executions of a part of a persistent kernel
-constexpr size_t kAlignment = 256;  // of packed constants in one buffer
-
-// Makes a persistent kernel that executes the candidate several times. Throws Error{unsupported}.
-ocl::PersistentKernel make_in_a_row(
-    const KernelPlan& plan, const PersistentPart& part,
-    const std::function<ocl::ArgumentPlace(const Argument& argument)>& place) {
-  const auto refuse = [](const std::string& why) {
-    throw Error(ErrorCode::unsupported, "no part of a persistent kernel: " + why);
-  };
-  std::vector<const KernelSpec*> launches;
-  for (unsigned i = 0; i < kInARow; ++i)
-    for (const KernelSpec& launch : plan.launches) {
-      if (const std::string why = ocl::reject_persistent(launch, part.traits); !why.empty())
-        refuse(why);
-      launches.push_back(&launch);
-    }
-  size_t count = 0;
-  ocl::PersistentKernel kernel = ocl::make_persistent(
-      launches, [&](size_t, const Argument& argument) { return place(argument); }, part.traits,
-      count);
-  if (count < launches.size()) refuse("its launches do not fit into one");
-  return kernel;
-}
-
 // Returns whether the tail has a function that jumps, so that a difference in the last bit can
 // become a whole step.
 bool jumps(const OpDesc& desc) {
@@ -80,28 +55,18 @@ std::vector<std::byte> mask_of(const TensorDesc& desc, size_t size) {
 
 }  // namespace
 
-std::vector<ocl::Instantiation> instantiate(const KernelPlan& plan, const PersistentPart* part) {
+std::vector<ocl::Instantiation> instantiate(const KernelPlan& plan) {
   std::vector<ocl::Instantiation> programs;
-  if (!part) {
-    for (const KernelSpec& spec : plan.launches) programs.push_back(ocl::instantiate(spec));
-    return programs;
-  }
-  try {
-    const auto anywhere = [](const Argument&) { return ocl::ArgumentPlace{}; };
-    programs.push_back(make_in_a_row(plan, *part, anywhere).program);
-  } catch (const Error&) {
-    // Leaves it without programs; making it ready reports the reason.
-  }
+  for (const KernelSpec& spec : plan.launches) programs.push_back(ocl::instantiate(spec));
   return programs;
 }
 
 CandidateRunner::CandidateRunner(const ocl::Context& context, const OpDesc& desc, Find find,
-                                 const PersistentPart* part, ocl::ProgramBuilder& programs,
-                                 unsigned threads, const std::function<bool()>& go_on)
+                                 ocl::ProgramBuilder& programs, unsigned threads,
+                                 const std::function<bool()>& go_on)
     : context_(context),
       desc_(desc),
       find_(std::move(find)),
-      part_(part),
       programs_(programs),
       threads_(threads),
       go_on_(go_on) {
@@ -182,16 +147,8 @@ CandidateRunner::Ready CandidateRunner::make_ready(const KernelPlan& plan) {
   std::vector<cl::Buffer> packed;
   for (const auto& make : plan.packed) packed.push_back(packed_buffer(make));
   ready.plan.packed.clear();
-  if (part_)
-    make_part(ready, packed);
-  else
-    make_launches(ready, packed);
-  return ready;
-}
-
-void CandidateRunner::make_launches(Ready& ready, const std::vector<cl::Buffer>& packed) {
   ready.workspace =
-      cl::Buffer(context_.context, CL_MEM_READ_WRITE, std::max<size_t>(ready.plan.workspace, 4));
+      cl::Buffer(context_.context, CL_MEM_READ_WRITE, std::max<size_t>(plan.workspace, 4));
   for (const KernelSpec& spec : ready.plan.launches) {
     const ocl::Instantiation instantiation = ocl::instantiate(spec);
     ready.kernels.emplace_back(programs_.get(instantiation, go_on_).program,
@@ -208,54 +165,12 @@ void CandidateRunner::make_launches(Ready& ready, const std::vector<cl::Buffer>&
     };
     bind_arguments(ready.kernels.back(), spec, find);
   }
-}
-
-// Packs the candidate's own memory into one buffer, because a persistent kernel takes three: that
-// one, and two in which the operation's tensors lie.
-void CandidateRunner::make_part(Ready& ready, const std::vector<cl::Buffer>& packed) {
-  std::vector<size_t> offsets;
-  size_t end = 0;
-  for (const cl::Buffer& buffer : packed) {
-    offsets.push_back(end);
-    end += (buffer.getInfo<CL_MEM_SIZE>() + kAlignment - 1) / kAlignment * kAlignment;
-  }
-  ready.workspace = cl::Buffer(context_.context, CL_MEM_READ_WRITE,
-                               std::max<size_t>(end + ready.plan.workspace, 4));
-  for (size_t i = 0; i < packed.size(); ++i)
-    queue_.enqueueCopyBuffer(packed[i], ready.workspace, 0, offsets[i],
-                             packed[i].getInfo<CL_MEM_SIZE>());
-  std::array<cl::Buffer, 3> buffers{ready.workspace, ready.workspace, ready.workspace};
-  size_t known = 1;
-  const ocl::PersistentKernel persistent =
-      make_in_a_row(ready.plan, *part_, [&](const Argument& argument) -> ocl::ArgumentPlace {
-        if (argument.kind == Argument::Kind::packed)
-          return {0, static_cast<int64_t>(offsets.at(argument.index))};
-        if (argument.kind == Argument::Kind::workspace) return {0, static_cast<int64_t>(end)};
-        const BoundBuffer bound = find_(argument);
-        size_t number = 1;
-        while (number < known && buffers[number]() != bound.buffer()) ++number;
-        if (number == buffers.size())
-          throw Error(ErrorCode::unsupported, "its tensors lie in more than two buffers");
-        if (number == known) buffers[known++] = bound.buffer;
-        return {static_cast<int>(number), bound.offset};
-      });
-  std::vector<int32_t> list = persistent.list;
-  ready.items = persistent.items;
-  ready.words = list.size() / kInARow;
-  ready.kernels.emplace_back(programs_.get(persistent.program, go_on_).program,
-                             persistent.program.kernel_name.c_str());
-  const auto buffer_of = [&](void* data, size_t bytes) {
-    return cl::Buffer(context_.context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, bytes, data);
-  };
-  ready.list = buffer_of(list.data(), list.size() * sizeof(int32_t));
-  std::vector<cl_uint> counters(persistent.counter_words(part_->groups));
-  ready.counters = buffer_of(counters.data(), counters.size() * sizeof(cl_uint));
-  bind_persistent(ready.kernels.back(), buffers, ready.list, ready.counters);
+  return ready;
 }
 
 void CandidateRunner::want(std::span<const KernelPlan> plans) {
   for (const KernelPlan& plan : plans)
-    for (const ocl::Instantiation& program : instantiate(plan, part_)) programs_.want(program);
+    for (const ocl::Instantiation& program : instantiate(plan)) programs_.want(program);
 }
 
 void CandidateRunner::expect(std::span<const KernelPlan> plans) {
@@ -296,17 +211,10 @@ std::vector<std::string> CandidateRunner::prepare(std::span<const KernelPlan> pl
   return reasons;
 }
 
-void CandidateRunner::launch(Ready& ready, unsigned times, std::vector<cl::Event>* events) {
-  const auto next_event = [&] { return events ? &events->emplace_back() : nullptr; };
-  if (part_) {
-    const auto launches = static_cast<unsigned>(ready.plan.launches.size());
-    enqueue_persistent(queue_, ready.kernels[0], times * ready.words, part_->groups, ready.items,
-                       times * launches - 1, ready.barriers_passed, next_event());
-    return;
-  }
-  for (unsigned i = 0; i < times; ++i)
-    for (size_t l = 0; l < ready.kernels.size(); ++l)
-      enqueue(queue_, ready.kernels[l], ready.plan.launches[l], next_event());
+void CandidateRunner::launch(const Ready& ready, std::vector<cl::Event>* events) {
+  for (size_t l = 0; l < ready.kernels.size(); ++l)
+    enqueue(queue_, ready.kernels[l], ready.plan.launches[l],
+            events ? &events->emplace_back() : nullptr);
 }
 
 std::string CandidateRunner::compare(const Reference& reference) const {
@@ -338,7 +246,7 @@ std::string CandidateRunner::verify(size_t number) try {
   for (const Reference& reference : references_)
     queue_.enqueueCopyBuffer(reference.poisoned, reference.buffer, 0, reference.begin,
                              reference.bytes.size());
-  launch(*ready_.at(number), 1, nullptr);
+  launch(*ready_.at(number), nullptr);
   std::string why;
   for (const Reference& reference : references_) {
     after_.resize(reference.bytes.size());
@@ -353,11 +261,10 @@ std::string CandidateRunner::verify(size_t number) try {
 }
 
 double CandidateRunner::time(size_t number, unsigned repeat) try {
-  Ready& ready = *ready_.at(number);
+  const Ready& ready = *ready_.at(number);
   std::vector<cl::Event> events;
-  const unsigned times = part_ ? kInARow : 1;
   const auto begin = Clock::now();
-  for (unsigned i = 0; i < repeat; ++i) launch(ready, times, events_ ? &events : nullptr);
+  for (unsigned i = 0; i < repeat; ++i) launch(ready, events_ ? &events : nullptr);
   queue_.finish();
   double ns = std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
   if (events_) {
@@ -366,7 +273,7 @@ double CandidateRunner::time(size_t number, unsigned repeat) try {
       ns += static_cast<double>(event.getProfilingInfo<CL_PROFILING_COMMAND_END>() -
                                 event.getProfilingInfo<CL_PROFILING_COMMAND_START>());
   }
-  return std::max(ns, 1.0) / (repeat * times);
+  return std::max(ns, 1.0) / repeat;
 } catch (const cl::Error& error) {
   ocl::rethrow(error, "timing a kernel of " + desc_.name);
 }

@@ -6,21 +6,14 @@
 #include <memory>
 #include <mutex>
 
-#include "engine/ocl/compiler/persistent.h"
+#include "engine/ocl/compiler/programs.h"
 #include "engine/runtime/launch.h"
 #include "tuning/kernel_runner.h"
 
 namespace clinfer {
 
-// Settings to measure kernels that will be part of a persistent kernel: they run several times in a
-// row, in a persistent kernel of their own.
-struct PersistentPart {
-  const DeviceTraits& traits;
-  unsigned groups;  // work-groups that stay on the device
-};
-
 // Returns the programs that a candidate needs.
-std::vector<ocl::Instantiation> instantiate(const KernelPlan& plan, const PersistentPart* part);
+std::vector<ocl::Instantiation> instantiate(const KernelPlan& plan);
 
 class CandidateRunner final : public KernelRunner {
  public:
@@ -28,11 +21,10 @@ class CandidateRunner final : public KernelRunner {
   using Find = std::function<BoundBuffer(const Argument&)>;
 
   // Takes the operation's present outputs, which the kernel in use has just computed, as the
-  // reference. If `go_on` returns false, prepare() ends early. `part`: candidates are parts of a
-  // persistent kernel; nullptr: they are launches. Arguments passed by reference must outlive the
-  // runner.
+  // reference. If `go_on` returns false, prepare() ends early. Arguments passed by reference must
+  // outlive the runner.
   CandidateRunner(const ocl::Context& context, const OpDesc& desc, Find find,
-                  const PersistentPart* part, ocl::ProgramBuilder& programs, unsigned threads,
+                  ocl::ProgramBuilder& programs, unsigned threads,
                   const std::function<bool()>& go_on);
   // Restores the outputs.
   ~CandidateRunner() override;
@@ -46,13 +38,8 @@ class CandidateRunner final : public KernelRunner {
  private:
   struct Ready {
     KernelPlan plan;
-    std::vector<cl::Kernel> kernels;  // one for each launch, or the persistent kernel
+    std::vector<cl::Kernel> kernels;  // one for each launch
     cl::Buffer workspace;
-    // State of a persistent kernel: work-items of a work-group, words of the list for one
-    // execution, and the value of the arrival counter after all executions so far.
-    size_t items = 0, words = 0;
-    cl_uint barriers_passed = 0;
-    cl::Buffer list, counters;
   };
   // An output as the kernel in use wrote it, including the bytes between its elements. Copies stay
   // on the device, because outputs may have many megabytes and each candidate is verified.
@@ -69,17 +56,14 @@ class CandidateRunner final : public KernelRunner {
 
   void want(std::span<const KernelPlan> plans);
   Ready make_ready(const KernelPlan& plan);
-  void make_launches(Ready& ready, const std::vector<cl::Buffer>& packed);
-  void make_part(Ready& ready, const std::vector<cl::Buffer>& packed);
   cl::Buffer packed_buffer(const std::function<std::vector<std::byte>()>& make);
-  void launch(Ready& ready, unsigned times, std::vector<cl::Event>* events);
+  void launch(const Ready& ready, std::vector<cl::Event>* events);
   void restore();
   std::string compare(const Reference& reference) const;
 
   const ocl::Context& context_;
   const OpDesc& desc_;
   const Find find_;
-  const PersistentPart* const part_;
   ocl::ProgramBuilder& programs_;
   const unsigned threads_;
   const std::function<bool()>& go_on_;

@@ -226,9 +226,10 @@ void Tuning::save() {
   fresh_.clear();
 }
 
-bool Tuning::measure(const Bench& bench, const TuningObserver& observer) {
+bool Tuning::measure(const std::shared_ptr<const DeviceNetwork>& network,
+                     const TuningObserver& observer) {
   if (!measures()) return false;
-  const Plan& plan = bench.network->plan();
+  const Plan& plan = network->plan();
   std::vector<TuningTask> tasks;
   std::vector<size_t> task_of(plan.steps.size(), SIZE_MAX);
   std::map<const TuningProblem*, size_t> numbers;
@@ -259,7 +260,7 @@ bool Tuning::measure(const Bench& bench, const TuningObserver& observer) {
   if (tasks.empty()) return false;
   check_tuning_file(config_.tuning_file);
 
-  TuningRun run(config_, bench, std::move(tasks), std::move(task_of), observer, clock_);
+  TuningRun run(config_, network, std::move(tasks), std::move(task_of), observer, clock_);
   const auto start = Clock::now();
   auto saved = start;
   try {

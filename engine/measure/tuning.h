@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "engine/measure/bench.h"
 #include "engine/measure/tuning_run.h"
 #include "engine/plan/plan.h"
 #include "tuning/tuning_cache.h"
@@ -41,10 +40,10 @@ class Tuning {
   // Returns the tuning point of the kernel that converts frames into an input (preprocess_op()).
   TuningPoint choose_preprocess(const OpDesc& desc);
 
-  // Measures the kernels that the mode asks for, on a bench whose plan was made by choose(), and
-  // writes the file. Returns true if choose() returns other kernels from now on. Throws Error; the
+  // Measures the kernels that the mode asks for, on a built network whose plan was made by choose()
+  // and whose steps each have their own launches, and writes the file. Returns true if choose() returns other kernels from now on. Throws Error; the
   // file then has the results so far.
-  bool measure(const Bench& bench, const TuningObserver& observer);
+  bool measure(const std::shared_ptr<const DeviceNetwork>& network, const TuningObserver& observer);
 
   // Returns whether a network with the measured kernels is no slower as a whole than one without
   // tuning, each with two requests in flight for each stream: kernels that are faster alone can be

@@ -86,19 +86,17 @@ void order_by_worth(std::vector<TuningTask>& tasks, const DeviceTraits& traits) 
                    [](const TuningTask& a, const TuningTask& b) { return a.worth > b.worth; });
 }
 
-TuningRun::TuningRun(const Config& config, const Bench& bench, std::vector<TuningTask> tasks,
-                     std::vector<size_t> task_of, const TuningObserver& observer,
-                     const SecondsClock& clock)
+TuningRun::TuningRun(const Config& config, const std::shared_ptr<const DeviceNetwork>& network,
+                     std::vector<TuningTask> tasks, std::vector<size_t> task_of,
+                     const TuningObserver& observer, const SecondsClock& clock)
     : config_(config),
-      bench_(bench),
-      network_(*bench.network),
+      network_(*network),
       traits_(network_.traits),
-      persistent_{traits_, network_.persistent_groups()},
       tasks_(std::move(tasks)),
       task_of_(std::move(task_of)),
       observer_(observer),
       budget_(config.tuning_seconds, clock),
-      request_(bench.network, network_.stream(0)),
+      request_(network, network_.stream(0)),
       programs_(*network_.context, {network_.cache.get(), config.max_num_threads, "", {}}) {
   status_.layers = tasks_.size();
   set_noise(request_, network_.inputs);
@@ -174,17 +172,13 @@ std::vector<KernelChoice> TuningRun::guesses_of(const TuningTask& task) {
   return guesses;
 }
 
-const PersistentPart* TuningRun::part_of(const TuningTask& task) const {
-  return task.step != TuningTask::kNoStep && bench_.parts[task.step] ? &persistent_ : nullptr;
-}
-
 void TuningRun::compile_ahead(size_t until) {
   for (; wanted_ < std::min(until, tasks_.size()); ++wanted_) {
     const TuningTask& task = tasks_[wanted_];
     for (const KernelChoice& choice :
          first_candidates(*task.desc, traits_, task.families, guesses_of(task)))
       for (const ocl::Instantiation& program :
-           instantiate(choice.family->plan(*task.desc, traits_, choice.point), part_of(task)))
+           instantiate(choice.family->plan(*task.desc, traits_, choice.point)))
         programs_.want(program);
   }
 }
@@ -241,8 +235,8 @@ void TuningRun::measure_task(const TuningTask& task, const CandidateRunner::Find
     status_.default_ns = status_.best_ns = 0;
   }
   const std::function<bool()> goes_on = [this] { return go_on(); };
-  CandidateRunner runner(*network_.context, *task.desc, find, part_of(task), programs_,
-                         config_.max_num_threads, goes_on);
+  CandidateRunner runner(*network_.context, *task.desc, find, programs_, config_.max_num_threads,
+                         goes_on);
   const SearchResult result = search(*task.desc, traits_, task.families, task.problem->fallback,
                                      guesses, runner, limits, [&](const SearchProgress& progress) {
                                        show_progress(progress);

@@ -1,4 +1,4 @@
-// Measures the kernels of several operations on a bench, once.
+// Measures the kernels of several operations of a network, once.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "engine/measure/bench.h"
 #include "engine/measure/candidate_runner.h"
 #include "engine/runtime/infer_request.h"
 #include "tuning/budget.h"
@@ -51,8 +50,9 @@ class TuningRun {
  public:
   // `task_of`: the task of each step of the plan; SIZE_MAX for none. All references must outlive
   // the run.
-  TuningRun(const Config& config, const Bench& bench, std::vector<TuningTask> tasks,
-            std::vector<size_t> task_of, const TuningObserver& observer, const SecondsClock& clock);
+  TuningRun(const Config& config, const std::shared_ptr<const DeviceNetwork>& network,
+            std::vector<TuningTask> tasks, std::vector<size_t> task_of,
+            const TuningObserver& observer, const SecondsClock& clock);
 
   // Measures the tasks, those first that are worth most, until the configured time is over. Sets
   // the choice of each problem, and calls `measured` after each. Throws Error, and Error{cancelled}
@@ -68,7 +68,6 @@ class TuningRun {
   void must_go_on();
   void take_times();
   std::vector<KernelChoice> guesses_of(const TuningTask& task);
-  const PersistentPart* part_of(const TuningTask& task) const;
   void compile_ahead(size_t until);
   void measure_step(const TuningTask& task);
   void measure_trial(const TuningTask& task);
@@ -80,10 +79,8 @@ class TuningRun {
   void keep(const TuningTask& task, const SearchResult& result);
 
   const Config& config_;
-  const Bench& bench_;
   const DeviceNetwork& network_;
   const DeviceTraits& traits_;
-  const PersistentPart persistent_;
   std::vector<TuningTask> tasks_;
   std::vector<size_t> task_of_;
   const TuningObserver& observer_;

@@ -263,15 +263,6 @@ constexpr const char* kMatrixPtx =
     "      : \"+r\"(i0), \"+r\"(i1), \"+r\"(i2), \"+r\"(i3) : \"r\"(x[4]));\n"
     "  x[5] = (int)(f0 + f1 + f2 + f3) + i0 + i1 + i2 + i3;\n"
     "}\n";
-constexpr const char* kBarrierPtx =
-    "__kernel void probe_barrier(__global uint *x) {\n"
-    "  uint y;\n"
-    "  asm volatile(\"fence.acq_rel.gpu;\" ::: \"memory\");\n"
-    "  asm volatile(\"ld.acquire.gpu.global.u32 %0, [%1];\"\n"
-    "               : \"=r\"(y) : \"l\"(x) : \"memory\");\n"
-    "  x[1] = y;\n"
-    "}\n";
-
 // Returns whether the device has warpgroup matrix instructions, and its driver's assembler is known
 // to take them with more than 48 KiB of local memory. It is not probed, because an assembler may
 // crash on what it refuses.
@@ -464,8 +455,7 @@ DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
   const bool nvidia = traits.vendor == Vendor::nvidia;
   // Each program takes 0.1 s when first compiled; new devices accept all at once.
   const bool takes_all =
-      nvidia &&
-      compiles(context, device, (std::string(kHalf) + kDotPtx + kMatrixPtx + kBarrierPtx).c_str());
+      nvidia && compiles(context, device, (std::string(kHalf) + kDotPtx + kMatrixPtx).c_str());
   const auto takes = [&](const char* probe) {
     return takes_all || compiles(context, device, probe);
   };
@@ -497,7 +487,6 @@ DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
     traits.matrix = xmx_of(traits, extensions, context, device);
     traits.blocks_2d = blocks_2d_of(traits, extensions, context, device);
   }
-  if (nvidia && takes(kBarrierPtx)) traits.grid_barrier = GridBarrier::ptx;
   return traits;
 }
 

@@ -114,7 +114,6 @@ void DeviceNetwork::make_streams(unsigned count) {
 }
 
 unsigned DeviceNetwork::persistent_groups(unsigned streams) const {
-  if (share) return share->groups() / streams;
   return ocl::shares_work(traits) ? std::max(context->device.info.compute_units / streams, 1u) : 1;
 }
 

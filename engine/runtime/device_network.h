@@ -52,11 +52,8 @@ struct DeviceStream {
   bool graph_ran = false;
   void take_turn(bool as_graph);
 
-  std::mutex mutex;  // held while the launches of one segment are enqueued, never while waiting
-  // The counters of the persistent kernels, and the value of the arrival counter once all launches
-  // so far have run.
-  cl::Buffer counters;
-  cl_uint barriers_passed = 0;
+  std::mutex mutex;     // held while the launches of one segment are enqueued, never while waiting
+  cl::Buffer counters;  // of the persistent kernels
   // When an inference of this stream was last seen to be finished, and whether one was given up
   // since then.
   std::atomic<std::chrono::steady_clock::time_point> last_finished{};
@@ -139,8 +136,6 @@ class DeviceNetwork {
   std::vector<NetworkState> states;
   SizedPlan whole;
   std::map<size_t, SizedPlan> partial;  // plans for parts of a batch, by number of images
-  // This network's share of the device's work-groups; null: no persistent kernel needs it.
-  std::shared_ptr<const ocl::GroupShare> share;
   DeviceMemory weights;
   mutable SubBuffers weight_parts;  // cut out of the weights when first used
   // Number of inferences that applications finished. Outlives the network.
@@ -157,8 +152,7 @@ class DeviceNetwork {
   // Returns the smallest plan that computes `images` images of a batch; 0 means all of them.
   const SizedPlan& plan_for(size_t images) const;
   size_t request_bytes() const;  // the largest need of all plans
-  // Returns the number of work-groups of a persistent kernel, such that the kernels of all streams
-  // fit on the device at the same time.
+  // Returns the number of work-groups of a persistent kernel: one for each core of a stream.
   unsigned persistent_groups() const { return persistent_groups(stream_count()); }
   // Returns the same for another number of streams.
   unsigned persistent_groups(unsigned streams) const;

@@ -90,13 +90,9 @@ void bind_persistent(cl::Kernel& kernel, const std::array<cl::Buffer, 3>& buffer
 }
 
 void enqueue_persistent(const cl::CommandQueue& queue, cl::Kernel& kernel, size_t words,
-                        unsigned groups, size_t items, unsigned barriers, cl_uint& barriers_passed,
-                        cl::Event* event) {
+                        unsigned groups) {
   kernel.setArg(4, static_cast<cl_int>(words));
-  kernel.setArg(6, barriers_passed);
-  queue.enqueueNDRangeKernel(kernel, cl::NullRange, cl::NDRange(groups * items), cl::NDRange(items),
-                             nullptr, event);
-  barriers_passed += barriers * groups;
+  queue.enqueueNDRangeKernel(kernel, cl::NullRange, cl::NDRange(groups), cl::NDRange(1));
 }
 
 bool groups_meet(const cl::CommandQueue& queue, cl::Kernel& kernel, const cl::Buffer& counters,
@@ -106,7 +102,6 @@ bool groups_meet(const cl::CommandQueue& queue, cl::Kernel& kernel, const cl::Bu
   const std::vector<cl_uint> zeros(ocl::kMetCounter + 1);
   for (int i = 0; i < kAttempts; ++i) {
     kernel.setArg(4, cl_int{ocl::kMeet});
-    kernel.setArg(6, cl_uint{0});
     queue.enqueueNDRangeKernel(kernel, cl::NullRange, cl::NDRange(groups), cl::NDRange(1));
     cl_uint met = 0;
     queue.enqueueReadBuffer(counters, CL_TRUE, ocl::kMetCounter * sizeof met, sizeof met, &met);

@@ -67,12 +67,9 @@ void enqueue(const cl::CommandQueue& queue, const cl::Kernel& kernel, const Kern
 void bind_persistent(cl::Kernel& kernel, const std::array<cl::Buffer, 3>& buffers,
                      const cl::Buffer& list, const cl::Buffer& counters);
 
-// Launches `groups` work-groups of `items` work-items, which execute the first `words` words of the
-// list and pass `barriers` grid-wide barriers. `barriers_passed` is the arrival counter's value
-// before this launch, and is advanced to its value afterwards.
+// Launches `groups` work-groups of one work-item, which execute the first `words` words of the list.
 void enqueue_persistent(const cl::CommandQueue& queue, cl::Kernel& kernel, size_t words,
-                        unsigned groups, size_t items, unsigned barriers, cl_uint& barriers_passed,
-                        cl::Event* event = nullptr);
+                        unsigned groups);
 
 // Returns whether `groups` work-groups of a persistent kernel, which take work from each other, run
 // at the same time. Waits for the queue; takes about a second if they do not.

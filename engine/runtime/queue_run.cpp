@@ -72,8 +72,7 @@ size_t QueueRun::run(size_t first) {
   for (; step_ < plan.steps.size() && !plan.steps[step_].on_host; ++step_) {
     if (const PersistentSteps* steps = sized_->persistent_at(step_)) {
       enqueue_persistent(stream_.queue, kernels.at(step_)[0], steps->kernel.list.size(),
-                         network_.persistent_groups(), steps->kernel.items, steps->kernel.barriers,
-                         stream_.barriers_passed);
+                         network_.persistent_groups());
       step_ = steps->end - 1;
       continue;
     }

@@ -232,8 +232,7 @@ void run(const Arguments& arguments) {
   Config plain = config;
   plain.tuning_mode = TuningMode::disabled;
   plain.tuning_db = false;
-  const auto untuned =
-      compile_model(model, plain, unless_interrupted, {}, {.compared_with = tuned.get()});
+  const auto untuned = compile_model(model, plain, unless_interrupted);
   const ABComparison all = compare(*untuned, *tuned);
   if (all.rounds == 0)
     throw Error(ErrorCode::cancelled,

@@ -51,17 +51,14 @@ TEST(CandidateRunner, ToldApartAreRightWrongAndStrayOutputs) {
   }
   ocl::ProgramBuilder programs(*context, {});
   const std::function<bool()> go_on = [] { return true; };
-  DeviceTraits traits = context->traits;
-  if (traits.grid_barrier == GridBarrier::none) traits.grid_barrier = GridBarrier::single;
-  const PersistentPart persistent{traits, 1};
-  for (const PersistentPart* part : {static_cast<const PersistentPart*>(nullptr), &persistent}) {
+  {
     CandidateRunner runner(
         *context, right,
         [&](const Argument& argument) -> BoundBuffer {
           if (argument.kind == Argument::Kind::input) return {input, 0};
           return {output, kOffset * static_cast<int64_t>(sizeof(float))};
         },
-        part, programs, 1, go_on);
+        programs, 1, go_on);
     runner.expect(plans);
     EXPECT_EQ(runner.prepare(plans, {}), std::vector<std::string>(3));
     EXPECT_EQ(runner.verify(0), "");

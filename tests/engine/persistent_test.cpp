@@ -1,5 +1,4 @@
-// Persistent kernels: what they compute, and what goes into them. Where work-groups cannot wait for
-// each other, as on a CPU, a single one does it all.
+// Persistent kernels of CPUs: what they compute, and what goes into them.
 #include "engine/ocl/compiler/persistent.h"
 
 #include <gtest/gtest.h>
@@ -63,8 +62,8 @@ TEST(Persistent, RequestsOfSeveralStreamsDoNotMix) {
   }
 }
 
-// Kernels are measured one by one, as parts where they will be; what the network is made of then is
-// one kernel again, also where there was nothing to measure.
+// Kernels are measured one by one; what the network is made of then is one kernel again, also where
+// there was nothing to measure.
 TEST(Persistent, ComesAfterTuning) {
   const TemporaryFolder folder;
   const auto model = Model::read(test_data("models/tunable.xml"));
@@ -187,10 +186,8 @@ class SharedWork : public testing::Test {
     const cl::Buffer memory = buffer_of(values);
     const cl::CommandQueue queue(context_->context, device);
     cl::Kernel kernel = this->kernel(memory);
-    cl_uint barriers_passed = 0;
     for (unsigned i = 0; i < times; ++i)
-      enqueue_persistent(queue, kernel, persistent_.list.size(), groups, persistent_.items,
-                         persistent_.barriers, barriers_passed);
+      enqueue_persistent(queue, kernel, persistent_.list.size(), groups);
     queue.enqueueReadBuffer(memory, CL_TRUE, 0, values.size() * sizeof(float), values.data());
     std::vector<cl_uint> counters(persistent_.counter_words(groups));
     queue.enqueueReadBuffer(counters_, CL_TRUE, 0, counters.size() * sizeof(cl_uint),
@@ -252,12 +249,9 @@ TEST(Persistent, ALongInferenceTakesSeveralLaunches) {
   EXPECT_LT(compiled->kernel_count(), kProducts);
 }
 
-DeviceTraits gpu() {
+DeviceTraits core() {
   DeviceTraits traits;
-  traits.compute_units = 132;
-  traits.max_work_group = 1024;
-  traits.local_memory = 48 << 10;
-  traits.grid_barrier = GridBarrier::ptx;
+  traits.grid_barrier = GridBarrier::single;
   return traits;
 }
 
@@ -272,37 +266,14 @@ KernelSpec launch_of(size_t team, size_t shared) {
   return spec;
 }
 
-TEST(Persistent, LargeLaunchesAreSoonerOverByThemselves) {
-  const auto pays = [](size_t items, double products) {
-    KernelSpec spec = launch_of(128, 0);
-    spec.global = {items, 1, 1};
-    const ocl::LaunchTime time = ocl::launch_time(spec, products, 132);
-    return time.as_part < time.alone;
-  };
-  EXPECT_TRUE(pays(1 << 14, 1e6));
-  EXPECT_FALSE(pays(1 << 20, 1e6)) << "many rounds of work-groups";
-  EXPECT_FALSE(pays(1 << 14, 1e9)) << "long work-groups";
-}
-
 TEST(Persistent, RefusesWhatDoesNotFit) {
-  EXPECT_EQ(ocl::reject_persistent(launch_of(128, 0), gpu()), "");
-  EXPECT_EQ(ocl::reject_persistent(launch_of(128, 0), DeviceTraits{}),
-            "the device has no grid-wide barrier");
-  EXPECT_EQ(ocl::reject_persistent(launch_of(48, 0), gpu()), "work-groups of 48 work-items")
-      << "not whole warps";
-  EXPECT_EQ(ocl::reject_persistent(launch_of(512, 0), gpu()), "work-groups of 512 work-items")
-      << "more than a work-group has";
-  EXPECT_EQ(ocl::reject_persistent(launch_of(256, 40 << 10), gpu()), "");
-  EXPECT_EQ(ocl::reject_persistent(launch_of(128, 40 << 10), gpu()), "its local memory")
-      << "two teams' memory";
-
-  DeviceTraits core;
-  core.grid_barrier = GridBarrier::single;
-  EXPECT_EQ(ocl::reject_persistent(launch_of(48, 0), core), "");
-  EXPECT_EQ(ocl::reject_persistent(launch_of(48, 64), core), "work-items that share memory");
+  EXPECT_EQ(ocl::reject_persistent(launch_of(48, 0), core()), "");
+  EXPECT_EQ(ocl::reject_persistent(launch_of(48, 0), DeviceTraits{}),
+            "the device launches kernels one by one");
+  EXPECT_EQ(ocl::reject_persistent(launch_of(48, 64), core()), "work-items that share memory");
   KernelSpec image = launch_of(1, 0);
   image.arguments.push_back(Argument::image(0));
-  EXPECT_EQ(ocl::reject_persistent(image, core), "images");
+  EXPECT_EQ(ocl::reject_persistent(image, core()), "images");
 }
 
 // PoCL compiles a kernel three times, a function that it calls once.
@@ -319,20 +290,17 @@ TEST(Persistent, KernelsOfOneWorkItemCallAFunction) {
   EXPECT_FALSE(calls(can_be_cut(launch_of(1, 0)))) << "it asks for the offset of the launch";
 }
 
-// Offsets count elements; each distinct kernel is there once; what does not fit is left to the
-// next.
+// Offsets count elements; each distinct kernel is there once; what lies too far is left to the next.
 TEST(Persistent, ListSaysWhatToDo) {
-  const KernelSpec spec = launch_of(128, 64), other = launch_of(64, 64);
+  const KernelSpec spec = launch_of(128, 0), other = launch_of(64, 0);
   const auto place = [](size_t launch, const Argument& argument) {
     return ocl::ArgumentPlace{argument.kind == Argument::Kind::input ? 0 : 1,
                               static_cast<int64_t>(100 * launch + 6)};
   };
   const std::vector<const KernelSpec*> launches{&spec, &other, &spec};
   size_t count = 0;
-  const ocl::PersistentKernel kernel = ocl::make_persistent(launches, place, gpu(), count);
+  const ocl::PersistentKernel kernel = ocl::make_persistent(launches, place, core(), count);
   EXPECT_EQ(count, 3u);
-  EXPECT_EQ(kernel.barriers, 2u);
-  EXPECT_EQ(kernel.items, 256u);
   const std::vector<int32_t> first{0, 10, 10, 1, 14, 0, 3, 1, 3, 0x3fc00000, 1, 2, 3, 4};
   ASSERT_EQ(kernel.list.size(), 3 * first.size());
   EXPECT_EQ(std::vector<int32_t>(kernel.list.begin(), kernel.list.begin() + 14), first);
@@ -340,62 +308,9 @@ TEST(Persistent, ListSaysWhatToDo) {
   EXPECT_EQ(kernel.list[28], 0) << "the first one again";
   EXPECT_EQ(kernel.list[28 + 6], 103);
 
-  const std::vector<const KernelSpec*> many(5000, &spec);
-  ocl::make_persistent(many, place, gpu(), count);
-  EXPECT_LT(count, many.size());
-  EXPECT_GT(count, 500u);
   const auto far = [](size_t, const Argument&) { return ocl::ArgumentPlace{0, int64_t{1} << 33}; };
-  ocl::make_persistent(launches, far, gpu(), count);
+  ocl::make_persistent(launches, far, core(), count);
   EXPECT_EQ(count, 0u) << "beyond what an int counts";
-}
-
-// NVIDIA's driver takes seconds for a long program, and does not share them between cores. A kernel that is there
-// already adds no text.
-TEST(Persistent, LongTextsAreSeveralPrograms) {
-  KernelSpec spec = launch_of(128, 0), other = spec;
-  spec.prologue = "// " + std::string(60000, '1');
-  other.prologue = "// " + std::string(60000, '2');
-  const auto fitting = [](const std::vector<const KernelSpec*>& launches,
-                          const DeviceTraits& traits) {
-    size_t count = 0;
-    ocl::make_persistent(
-        launches, [](size_t, const Argument&) { return ocl::ArgumentPlace{}; }, traits, count);
-    return count;
-  };
-  EXPECT_EQ(fitting({&spec, &spec, &other}, gpu()), 2u);
-  KernelSpec long_one = spec;
-  long_one.prologue = "// " + std::string(120000, '3');
-  EXPECT_EQ(fitting({&long_one, &other}, gpu()), 1u);
-  DeviceTraits cpu = gpu();
-  cpu.grid_barrier = GridBarrier::single;
-  EXPECT_EQ(fitting({&spec, &other}, cpu), 2u);
-}
-
-// A team computes one work-group after the other in the same local memory: all of its work-items have
-// left one work-group before any of them writes for the next.
-TEST(Persistent, WorkGroupsOfATeamTakeTurnsWithItsLocalMemory) {
-  const auto waits = [](size_t team, size_t shared) {
-    const KernelSpec spec = launch_of(team, shared);
-    const std::vector<const KernelSpec*> launches{&spec, &spec};
-    size_t count = 0;
-    const std::string text = ocl::make_persistent(
-                                 launches,
-                                 [](size_t, const Argument&) {
-                                   return ocl::ArgumentPlace{0, 0};
-                                 },
-                                 gpu(), count)
-                                 .program.text;
-    const size_t call = text.find(") { entry_");
-    EXPECT_NE(call, std::string::npos);
-    const std::string loop = text.substr(call, text.find("} break;", call) - call);
-    const size_t wait = loop.find("pk_barrier_team(item / " + std::to_string(team) + ", " +
-                                  std::to_string(team) + ");");
-    return wait != std::string::npos && wait > loop.find("shared + item");
-  };
-  EXPECT_TRUE(waits(256, 64));
-  EXPECT_TRUE(waits(128, 64));
-  EXPECT_TRUE(waits(32, 4));
-  EXPECT_FALSE(waits(128, 0)) << "there is nothing to wait for";
 }
 
 // Kernels follow each other in one program: a macro that one undefines is missing in later ones.
@@ -423,21 +338,6 @@ TEST(Persistent, EqualKernelsAreInstantiatedOnce) {
   EXPECT_NE(&all.of(spec), other);
   EXPECT_NE(&all.of_function(spec, "a"), &all.of_function(spec, "b"));
   EXPECT_EQ(&all.of_function(spec, "a"), &all.of_function(spec, "a"));
-}
-
-TEST(Persistent, SharesOfADeviceAddUpToItsComputeUnits) {
-  ocl::Device device;
-  device.info.id = "GPU.of.this.test";
-  device.info.compute_units = 20;
-  {
-    const ocl::GroupShare first(device, 16, 1), second(device, 16, 1), third(device, 16, 1);
-    EXPECT_EQ(first.groups(), 16u);
-    EXPECT_EQ(second.groups(), 4u);
-    EXPECT_EQ(third.groups(), 0u);
-  }
-  const ocl::GroupShare most(device, 15, 1), few(device, 20, 8);
-  EXPECT_EQ(most.groups(), 15u);
-  EXPECT_EQ(few.groups(), 0u) << "fewer than is worth it";
 }
 
 }  // namespace

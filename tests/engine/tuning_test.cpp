@@ -140,12 +140,11 @@ TEST_F(Tuned, SecondsAreLookedAtBetweenBuildsOfAllLayers) {
       if (!layer.on_host)
         tuning.choose(layer.desc,
                       accepting_families(*layer.node->def, layer.desc, untuned->traits));
-    tuning.measure({untuned, std::vector<bool>(plan.steps.size())},
-                   [&](const TuningStatus& status) {
-                     // Time passes while a layer's kernels are built, not while layers are ordered.
-                     if (!status.layer.empty()) now = now + step;
-                     return true;
-                   });
+    tuning.measure(untuned, [&](const TuningStatus& status) {
+      // Time passes while a layer's kernels are built, not while layers are ordered.
+      if (!status.layer.empty()) now = now + step;
+      return true;
+    });
     return tuning.finish(plan);
   };
   const TuningReport whole = tune(0), one = tune(100);
@@ -164,7 +163,7 @@ TEST_F(Tuned, WhatDoesNotPayIsTakenBackHereAndInTheFile) {
   for (const Step& step : plan.steps)
     if (!step.on_host)
       tuning.choose(step.desc, accepting_families(*step.node->def, step.desc, untuned->traits));
-  tuning.measure({untuned, std::vector<bool>(plan.steps.size())}, {});
+  tuning.measure(untuned, {});
   EXPECT_TRUE(tuning.is_not_slower(untuned, untuned, {})) << "a model is not slower than itself";
   size_t changed = 0;
   for (const LayerTuning& layer : tuning.finish(plan).layers)

@@ -22,10 +22,9 @@ constexpr int64_t kChunkBytes = 16;  // bytes copied at once
 // Local memory of a work-group on devices with these instructions.
 constexpr size_t kMostLocal = 227 << 10;
 constexpr int kVector = 8;  // channels that a work-item stores at once
-// Layers with fewer products for each compute unit are left to conv_mma, also as parts of
-// persistent kernels. On an H100, 15 layers of ResNet-50 and YOLOv8s with 3e6 to 14e6 take 0.6 to
-// 1.0 times as long as by conv_mma, those with 0.4e6 to 0.9e6 0.9 to 1.5 times, and three of
-// MobileNetV2 with 0.3e6 1.3 times.
+// Layers with fewer products for each compute unit are left to conv_mma. On an H100, 15 layers of
+// ResNet-50 and YOLOv8s with 3e6 to 14e6 take 0.6 to 1.0 times as long as by conv_mma, those with
+// 0.4e6 to 0.9e6 0.9 to 1.5 times, and three of MobileNetV2 with 0.3e6 1.3 times.
 constexpr double kLeastProducts = 2e6;
 // Tiles that are half empty still gain where sums are as long, if each compute unit has one: on an
 // H200, 384 channels to 36 and to 18 by 3x3 at batch 32 take 25 us instead of 40 to 74, but 256 to

@@ -76,7 +76,7 @@ TEST(ConvolutionRows, Tails) {
   check_op(desc, inputs, kOneByte, &traits, "conv_rows");
 }
 
-// A persistent kernel gives each work-group so much local memory as the plan says, and aligns it.
+// The device gives each work-group as much local memory as the plan says, and aligns it.
 TEST(ConvolutionRows, LocalMemoryIsWholePairsOfWords) {
   for (const ConvolutionCase& c : kCases) {
     std::vector<Tensor> inputs;

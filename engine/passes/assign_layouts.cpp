@@ -234,8 +234,11 @@ class Layouts {
   }
 
   // Makes the outputs of a view operation windows onto its input. If the input's layout allows
-  // none, copies the input into a layout that does.
+  // none, copies the input into a layout that does. A constant is always copied: it has memory for
+  // the kernels alone that read it as it is.
   void make_view(Node* node) {
+    if (const Edge in = node->inputs[0]; in.node->is("Constant"))
+      reorder_input(node, 0, TensorDesc::row_major(in.node->outputs[0].type, in.node->shape()));
     auto views = node->def->view(describe(*node));
     if (!views) {
       std::optional<TensorDesc> copy;

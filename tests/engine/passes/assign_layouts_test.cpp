@@ -36,6 +36,21 @@ TEST(AssignLayouts, SignalsAreImagesOfOneRow) {
   EXPECT_TRUE(graph->parameters[0]->outputs[0].desc.is_channels_last());
 }
 
+// Constants that were too many to be computed when the model was loaded had no memory behind their
+// views, which gave other values in silence.
+TEST(AssignLayouts, ViewsOfConstantsAreViewsOfACopy) {
+  GraphBuilder b;
+  const Edge constant = b.constant(random_tensor({2, 3, 4}, -1, 1, 1));
+  const Edge rows = b.op("Reshape", 1, {constant, b.ints({6, 4})}, {{"special_zero", "false"}});
+  const Edge wide = b.op("Unsqueeze", 1, {rows, b.ints({0})});
+  b.result(b.op("Add", 1, {b.parameter({1, 6, 4}), wide}, {{"auto_broadcast", "numpy"}}));
+  auto graph = b.finish();
+  assign_layouts(*graph, cpu_context());
+  EXPECT_EQ(count_of(*graph, "Reorder"), 1u);
+  for (const char* view : {"Reshape", "Unsqueeze"})
+    EXPECT_EQ(storage_root({find(*graph, view), 0}).node->type, "Reorder") << view;
+}
+
 TEST(AssignLayouts, ConcatAlongChannelsCostsNothing) {
   GraphBuilder b;
   const Edge in = b.parameter({1, 8, 6, 6});

@@ -66,6 +66,18 @@ TEST(FoldConstants, LeavesWhatWouldTakeFarMoreThanTheModel) {
   EXPECT_EQ(graph->results[1]->inputs[0].node->type, "Constant");
 }
 
+TEST(FoldConstants, ReshapesTakeNoMemory) {
+  GraphBuilder b;
+  const Edge constant = b.constant(random_tensor({1000, 500}, -1, 1, 1));
+  for (int i = 0; i < 40; ++i)  // 80 MB, where 16 and 64 may be computed
+    b.result(b.op("Reshape", 1, {constant, b.ints({500, 1000})}, {{"special_zero", "false"}}));
+  auto graph = b.finish();
+  run_passes(*graph, cpu_context(), "fold_constants");
+  EXPECT_EQ(count_of(*graph, "Reshape"), 0u);
+  EXPECT_EQ(graph->results[0]->inputs[0].node->constant.raw(),
+            graph->results[39]->inputs[0].node->constant.raw());
+}
+
 // A product of 400 MB on the way to one number.
 TEST(FoldConstants, LeavesStepsThatTakeTooMuchMemory) {
   const auto folded = [](int64_t n) {

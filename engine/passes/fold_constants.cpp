@@ -54,12 +54,13 @@ std::vector<Tensor> known_values(const Node& node, Budget& left) {
     if (inputs.back().empty()) return {};
   }
   try {
-    if (!reshapes(node)) {  // a reshaped constant shares its memory
-      const double work = work_to_evaluate(node, inputs);
-      if (bytes_to_evaluate(node, inputs) > left.bytes || work > left.work) return {};
-      left.bytes -= bytes_of_outputs(node);
-      left.work -= work;
-    }
+    // A reshaped constant shares its memory.
+    if (reshapes(node) && inputs[0].elements() == count(node.shape()))
+      return {inputs[0].reshaped(node.shape())};
+    const double work = work_to_evaluate(node, inputs);
+    if (bytes_to_evaluate(node, inputs) > left.bytes || work > left.work) return {};
+    left.bytes -= bytes_of_outputs(node);
+    left.work -= work;
     return evaluate_node(node, inputs);
   } catch (const Error& error) {
     if (!node.bodies.empty() && IterationLimit::passed()) return {};  // left to each inference

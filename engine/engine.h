@@ -117,9 +117,9 @@ struct Config {
   // Unrolls loops whose number of iterations is known and not too large. The device launches others
   // once an iteration, where it can.
   bool unroll_loops = true;
-  // Joins many kernels into one launch (a persistent kernel). automatic: on devices that can do it,
-  // where launches cost more than the kernels' work. yes: also where it does not pay; a device
-  // whose work-groups cannot wait for each other uses a single one.
+  // Joins many kernels into one launch (a persistent kernel), on CPUs. automatic: where launches
+  // cost more than the kernels' work. yes: also where it does not pay; a warning tells where it is
+  // impossible.
   enum class Persistent { automatic, yes, no } persistent = Persistent::automatic;
   // The way in which the device gets an inference: as graphs of CUDA's driver interface, or launch
   // by launch in an OpenCL queue. automatic: as graphs if device and model support them. graph:

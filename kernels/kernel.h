@@ -49,10 +49,10 @@ enum class Blocks2d { none, io, extended };
 // for tests on any device.
 enum class Bf16 { none, avx512, emulated };
 
-// The grid-wide barrier of a persistent kernel. ptx: fences and atomics in inline PTX. single: no
-// barrier, for a single work-group, and for several on PoCL's CPU, which share the work
-// (kernels/persistent_main.cl). none: no persistent kernels.
-enum class GridBarrier { none, ptx, single };
+// The grid-wide barrier of a persistent kernel. single: no barrier, for a single work-group, and
+// for several on PoCL's CPU, which share the work (kernels/persistent_main.cl). none: no persistent
+// kernels.
+enum class GridBarrier { none, single };
 
 enum class Vendor { other, intel, nvidia, amd, arm, pocl };
 

@@ -43,7 +43,6 @@ inline DeviceTraits hopper(const char* name) {
   traits.dot = DotProduct::ptx;
   traits.matrix = MatrixUnit::ptx;
   traits.wgmma = true;
-  traits.grid_barrier = GridBarrier::ptx;
   return traits;
 }
 

@@ -293,8 +293,9 @@ void ModelCompiler::open_device() {
            device.info.platform + ", driver " + device.info.driver + ")";
   });
   if (config_.persistent == Config::Persistent::yes && !config_.perf_count) {
-    if (network_->traits.is_cpu) network_->traits.grid_barrier = GridBarrier::single;
-    if (!network_->traits.is_cpu)
+    if (network_->traits.is_cpu)
+      network_->traits.grid_barrier = GridBarrier::single;
+    else
       report_.warnings.push_back("PERSISTENT_KERNEL=YES is for CPUs: " + device.info.name +
                                  " gets a launch for each kernel");
   }

@@ -147,12 +147,6 @@ std::optional<Segments> segments_of(const GstAnalyticsSegmentationMtd& mtd, int 
   return segments;
 }
 
-template <typename Value>
-Bytes bytes_of_values(std::vector<Value> values) {
-  auto kept = std::make_shared<const std::vector<Value>>(std::move(values));
-  return bytes_of(*kept, kept);
-}
-
 // Reads the mask of one object: decoders mark the pixels around it by 0.
 void read_mask(const GstAnalyticsSegmentationMtd& mtd, int width, int height, RegionView& view) {
   const std::optional<Segments> segments = segments_of(mtd, width, height);
@@ -163,7 +157,7 @@ void read_mask(const GstAnalyticsSegmentationMtd& mtd, int width, int height, Re
   view.mask->area = segments->area;
   std::vector<float> values(segments->ids.begin(), segments->ids.end());
   for (float& value : values) value = value > 0 ? 1.0f : 0.0f;
-  view.mask->values = bytes_of_values(std::move(values));
+  view.mask->values = bytes_of(std::move(values));
 }
 
 // Reads a segmentation of the picture with the names of its classes.
@@ -196,7 +190,7 @@ void read_map(GstAnalyticsRelationMeta* meta, const GstAnalyticsSegmentationMtd&
   }
   for (uint16_t& id : segments->ids)
     if (!known.contains(id)) id = kNoClass;
-  map.values = bytes_of_values(std::move(segments->ids));
+  map.values = bytes_of(std::move(segments->ids));
   maps.push_back(std::move(map));
 }
 

@@ -74,12 +74,6 @@ RegionView region_of(const Detection& detection, const std::vector<std::string>&
   return view;
 }
 
-template <typename Value>
-Bytes copy_of(const std::vector<Value>& values) {
-  auto kept = std::make_shared<const std::vector<Value>>(values);
-  return bytes_of(*kept, kept);
-}
-
 MapView map_of(const PictureMap& map, const std::string& model) {
   MapView view;
   view.name = map.name;
@@ -89,7 +83,7 @@ MapView map_of(const PictureMap& map, const std::string& model) {
   view.rows = map.rows;
   view.area = {map.x_min, map.y_min, map.x_max, map.y_max};
   view.labels = map.labels;
-  view.values = map.kind == MapKind::classes ? copy_of(map.classes) : copy_of(map.values);
+  view.values = map.kind == MapKind::classes ? bytes_of(map.classes) : bytes_of(map.values);
   return view;
 }
 
@@ -114,7 +108,7 @@ Answers answers_of(const Results& results, const std::string& model) {
                                   "f32",
                                   model,
                                   {static_cast<int>(embedding.values.size())},
-                                  copy_of(embedding.values)});
+                                  bytes_of(embedding.values)});
   for (const PictureMap& map : results.maps) answers.maps.push_back(map_of(map, model));
   for (const NamedTensor& tensor : results.tensors)
     answers.tensors.push_back(tensor_of(tensor, model));

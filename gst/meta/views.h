@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/heads/base/decoder.h"
@@ -29,6 +30,12 @@ Bytes bytes_of(const std::vector<Value>& values, std::shared_ptr<Owner> owner) {
                    [](gpointer holder) { delete static_cast<Holder*>(holder); },
                    new Holder(std::move(owner))),
                g_bytes_unref);
+}
+// Returns the bytes of `values`, which they keep alive.
+template <typename Value>
+Bytes bytes_of(std::vector<Value> values) {
+  auto kept = std::make_shared<const std::vector<Value>>(std::move(values));
+  return bytes_of(*kept, kept);
 }
 // Returns the number of whole values of this type; 0 for null.
 template <typename Value>

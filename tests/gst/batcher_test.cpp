@@ -114,11 +114,11 @@ TEST(Batcher, GoesWhenItIsFull) {
 TEST(Batcher, APartialOneGoesWhenItsTimeIsUp) {
   auto batcher = make(1, 4, 100us);
   TestBatcher::Stream stream;
-  auto first = batcher->submit(stream, number(1), {20ms, 1h});
-  auto second = batcher->submit(stream, number(2), {600s, 1h});
   const auto begun = std::chrono::steady_clock::now();
+  auto first = batcher->submit(stream, number(1), {200ms, 1h});
+  auto second = batcher->submit(stream, number(2), {600s, 1h});
   EXPECT_EQ(*first.wait(), 1001);
-  EXPECT_GE(std::chrono::steady_clock::now() - begun, 10ms);
+  EXPECT_GE(std::chrono::steady_clock::now() - begun, 200ms);
   EXPECT_LT(std::chrono::steady_clock::now() - begun, 60s);
   EXPECT_EQ(*second.wait(), 1002);
   EXPECT_EQ(batcher->counts().batches, 1u);
@@ -133,13 +133,13 @@ TEST(Batcher, APartialOneGoesWhenNothingMoreComes) {
 }
 
 TEST(Batcher, FramesGatherWhileTheRequestsAreBusy) {
-  auto batcher = make(1, 4, 20ms);
+  auto batcher = make(1, 4, 200ms);
   expect_results(*batcher, 5, kNotAtAll);
   EXPECT_EQ(batcher->counts().batches, 2u);  // the first alone, the others in its time
 }
 
 TEST(Batcher, BatchesAreLimitedWhileItRuns) {
-  auto batcher = make(1, 4, 20ms);
+  auto batcher = make(1, 4, 200ms);
   batcher->limit_batches(2);
   expect_results(*batcher, 5, kNotAtAll);
   EXPECT_EQ(batcher->counts().batches, 3u);  // 1, 2, 2
@@ -147,7 +147,7 @@ TEST(Batcher, BatchesAreLimitedWhileItRuns) {
   ASSERT_EQ(work.by_images.size(), 5u);
   EXPECT_EQ(work.by_images[1].batches, 1u);
   EXPECT_EQ(work.by_images[2].batches, 2u);
-  EXPECT_GE(work.busy, 60ms);
+  EXPECT_GE(work.busy, 600ms);
   EXPECT_EQ(batcher->take_work().by_images[2].batches, 0u) << "it was taken";
   batcher->limit_batches(100);
   expect_results(*batcher, 4, kForEver);
@@ -306,7 +306,7 @@ TEST(Batcher, TryingDoesNotWait) {
 }
 
 TEST(Batcher, BesideStreamsThatWaitALiveOneTakesItsTurn) {
-  auto batcher = make(1, 2, 50ms);
+  auto batcher = make(1, 2, 500ms);
   TestBatcher::Stream file, live;
   std::vector<TestBatcher::Ticket> tickets;
   for (int i = 0; i < 3; ++i) tickets.push_back(batcher->submit(file, number(i), kForEver));
@@ -316,12 +316,19 @@ TEST(Batcher, BesideStreamsThatWaitALiveOneTakesItsTurn) {
   EXPECT_EQ(*ours.wait(), 1007);
 }
 
-// Cameras in threads of their own, for `seconds`; images inferred of each.
-std::vector<int> drive_cameras(TestBatcher& batcher, size_t count, bool same_phase, int regions,
-                               const TestBatcher::BatchWait& wait, std::chrono::milliseconds time) {
+// Counts the frames of a live camera that were inferred, and those that it lost because the machine
+// woke its thread too late. Frames that it lost while the batcher held it are not among the latter.
+struct Camera {
+  int inferred = 0, lost = 0;
+};
+
+// Runs live cameras in threads of their own, each with `frames` frames.
+std::vector<Camera> drive_cameras(TestBatcher& batcher, size_t count, bool same_phase, int regions,
+                                  const TestBatcher::BatchWait& wait, int frames) {
+  using Clock = std::chrono::steady_clock;
   constexpr auto kInterval = 10ms;
-  const auto begin = std::chrono::steady_clock::now() + 20ms;
-  std::vector<int> inferred(count, 0);
+  const Clock::time_point begin = Clock::now() + 20ms;
+  std::vector<Camera> cameras(count);
   std::vector<std::jthread> threads;
   for (size_t c = 0; c < count; ++c)
     threads.emplace_back([&, c] {
@@ -329,44 +336,72 @@ std::vector<int> drive_cameras(TestBatcher& batcher, size_t count, bool same_pha
       std::deque<TestBatcher::Ticket> tickets;  // results are not waited for between two frames
       const auto phase =
           kInterval * (same_phase ? 0 : static_cast<int>(c)) / static_cast<int>(count);
-      for (int i = 0; i * kInterval < time; ++i) {
-        std::this_thread::sleep_until(begin + phase + i * kInterval);
+      Clock::time_point left = Clock::time_point::min();  // the batcher, the last time
+      for (int i = 0; i < frames; ++i) {
+        const Clock::time_point due = begin + phase + i * kInterval;
+        std::this_thread::sleep_until(due);
+        // A live camera does not give frames later on whose time has passed.
+        const auto late = static_cast<int>((Clock::now() - due) / kInterval);
+        if (left <= due) cameras[c].lost += std::min(late, frames - i);
+        i += late;
+        if (i >= frames) break;
         auto ticket = batcher.try_submit(stream, number(i), wait, kInterval);
-        if (!ticket) continue;
-        ++inferred[c];
-        tickets.push_back(std::move(ticket));
-        for (int region = 1; region < regions; ++region)
-          tickets.push_back(batcher.submit_more(stream, number(i), wait));
+        if (ticket) {
+          ++cameras[c].inferred;
+          tickets.push_back(std::move(ticket));
+          for (int region = 1; region < regions; ++region)
+            tickets.push_back(batcher.submit_more(stream, number(i), wait));
+        }
+        left = Clock::now();
       }
     });
   threads.clear();
-  return inferred;
+  return cameras;
 }
 
-TEST(Batcher, LiveStreamsGetEqualSharesOfADeviceThatIsTooSlow) {
-  struct Case {
-    const char* what;
-    size_t batch;
-    bool same_phase;
-    int regions;
-  };
-  for (const Case& c : {Case{"same phase", 1, true, 1}, Case{"different phases", 1, false, 1},
-                        Case{"regions", 1, true, 2}, Case{"batches, same phase", 4, true, 1},
-                        Case{"batches, different phases", 4, false, 1}}) {
+struct SlowDevice {
+  const char* name;
+  size_t batch;
+  bool same_phase;
+  int regions;
+};
+class LiveStreams : public testing::TestWithParam<SlowDevice> {};
+
+// A machine that is busy otherwise may lose frames of one camera and not of another, about which the
+// batcher can do nothing: such a run says nothing, and the next one may.
+TEST_P(LiveStreams, GetEqualSharesOfADeviceThatIsTooSlow) {
+  constexpr int kRuns = 10, kFrames = 100, kMostLost = 2;
+  const SlowDevice& device = GetParam();
+  for (int run = 0; run < kRuns; ++run) {
     // One image in 4 ms, 8 cameras that want one each 10 ms.
-    auto batcher = make(2, c.batch, 4ms * static_cast<int>(c.batch));
-    const std::vector<int> inferred = drive_cameras(*batcher, 8, c.same_phase, c.regions,
-                                                    {std::chrono::nanoseconds(10ms), 1h}, 1000ms);
-    const auto [least, most] = std::minmax_element(inferred.begin(), inferred.end());
+    auto batcher = make(2, device.batch, 4ms * static_cast<int>(device.batch));
+    const std::vector<Camera> cameras =
+        drive_cameras(*batcher, 8, device.same_phase, device.regions,
+                      {std::chrono::nanoseconds(10ms), 1h}, kFrames);
+    if (std::any_of(cameras.begin(), cameras.end(),
+                    [](const Camera& camera) { return camera.lost > kMostLost; }))
+      continue;
+    const auto [least, most] = std::minmax_element(
+        cameras.begin(), cameras.end(),
+        [](const Camera& a, const Camera& b) { return a.inferred < b.inferred; });
     // The first and the last turns of so short a run may miss a stream.
-    EXPECT_GE(*least, 0.9 * *most - 3) << c.what;
-    EXPECT_GE(*least, 8) << c.what;
+    EXPECT_GE(least->inferred, 0.9 * most->inferred - 3);
+    EXPECT_GE(least->inferred, 8);
+    return;
   }
+  GTEST_SKIP() << "in each of " << kRuns << " runs the machine woke a camera too late";
 }
+INSTANTIATE_TEST_SUITE_P(Batcher, LiveStreams,
+                         testing::Values(SlowDevice{"SamePhase", 1, true, 1},
+                                         SlowDevice{"DifferentPhases", 1, false, 1},
+                                         SlowDevice{"Regions", 1, true, 2},
+                                         SlowDevice{"BatchesOfSamePhase", 4, true, 1},
+                                         SlowDevice{"BatchesOfDifferentPhases", 4, false, 1}),
+                         [](const auto& each) { return std::string(each.param.name); });
 
 TEST(Batcher, SpreadsOverTheDevicesStreams) {
   // Requests 0 and 2 are of one stream, 1 and 3 of the other.
-  auto batcher = make(4, 1, 10ms, 2);
+  auto batcher = make(4, 1, 200ms, 2);
   TestBatcher::Stream stream;
   std::vector<size_t> used;
   std::vector<TestBatcher::Ticket> tickets;
@@ -455,7 +490,9 @@ TEST(Batcher, WhoWaitsWhileARequestIsFilledTakesItsResults) {
   EXPECT_TRUE(by == std::this_thread::get_id() || by == others_id);
 
   auto third = batcher->submit(stream, number(2), kNotAtAll);
-  std::this_thread::sleep_for(50ms);  // nobody waits: the batcher's thread takes them
+  // Nobody waits: the batcher's thread takes them.
+  for (int i = 0; i < 1000 && FakeRequest::waited_by.load() == by; ++i)
+    std::this_thread::sleep_for(10ms);
   EXPECT_EQ(*third.wait(), 1002);
   EXPECT_NE(FakeRequest::waited_by.load(), std::this_thread::get_id());
 }
@@ -581,10 +618,13 @@ TEST(Batcher, TheEndOfTheProcessWaitsForWhatIsInFlight) {
         auto batcher = make(1, 1, 200ms);
         TestBatcher::Stream stream;
         static std::optional<int> taken;
+        std::atomic<bool> is_submitted{false};
         static std::string why;
         static std::atomic<bool> is_refused{false};  // both are set
         std::thread waiter([&] {
-          taken = batcher->submit(stream, number(7), kNotAtAll).wait();
+          auto ticket = batcher->submit(stream, number(7), kNotAtAll);
+          is_submitted = true;
+          taken = ticket.wait();
           try {
             batcher->submit(stream, number(8), kNotAtAll).wait();
           } catch (const std::exception& error) {
@@ -597,7 +637,7 @@ TEST(Batcher, TheEndOfTheProcessWaitsForWhatIsInFlight) {
           for (int i = 0; i < 500 && !is_refused; ++i) std::this_thread::sleep_for(10ms);
           std::fprintf(stderr, "taken: %d, then: %s\n", taken.value_or(0), why.c_str());
         });
-        std::this_thread::sleep_for(50ms);
+        while (!is_submitted) std::this_thread::sleep_for(1ms);
         std::exit(0);
       },
       testing::ExitedWithCode(0), "taken: 1007, then: the process ends");

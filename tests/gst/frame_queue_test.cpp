@@ -84,14 +84,17 @@ TEST(FrameQueue, WhoWaitsGoesOnWhenAThirdIsFree) {
   queue.set_capacity(6);
   queue.stop_flush();
   for (int i = 0; i < 6; ++i) ASSERT_TRUE(queue.admit());
+  std::atomic<bool> has_begun{false};
   std::atomic<int> in{0};
   std::thread waiting([&] {
+    has_begun = true;
     for (int i = 0; i < 2; ++i) {
       EXPECT_TRUE(queue.admit());
       ++in;
     }
   });
-  std::this_thread::sleep_for(20ms);
+  while (!has_begun) std::this_thread::sleep_for(1ms);
+  std::this_thread::sleep_for(100ms);
   queue.leave();
   std::this_thread::sleep_for(20ms);
   EXPECT_EQ(in, 0);

@@ -110,8 +110,16 @@ TEST_F(Targets, TheDeviceIsUsedAsMuchAsWithoutThem) {
     std::this_thread::sleep_for(6s);
     return static_cast<double>(images() - before);
   };
-  const double without = inferred("overload-policy=skip-inference");
-  EXPECT_GE(inferred("target-latency=1000"), without / 2);
+  // The machine may be busier in one of the two; who infers too little does so each time.
+  bool is_used = false;
+  std::string text;
+  for (int attempt = 0; attempt < 3 && !is_used; ++attempt) {
+    const double without = inferred("overload-policy=skip-inference");
+    const double with = inferred("target-latency=1000");
+    is_used = with >= without / 2;
+    text += std::to_string(with) + " of " + std::to_string(without) + "\n";
+  }
+  EXPECT_TRUE(is_used) << text;
 }
 
 TEST_F(Targets, ATargetThatCannotBeReachedIsToldOnceWithTheReason) {

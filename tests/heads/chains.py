@@ -4,7 +4,7 @@
     chains.py      the plug-in is found by the environment (GST_PLUGIN_PATH); needs numpy (exit status 77 without)
 
 Writes a detector of two faces and second stages whose outputs are constants, and compares what clpublish writes: of each stage alone,
-of two stages of points, and of a classifier after them.
+of two stages of points, and of a classifier after them. MediaPipe's chain of poses is there as a whole.
 """
 import json
 import struct
@@ -205,6 +205,63 @@ def hands(folder, check):
         check(f"hand at {middle}, turned by {angle} {turn} {more}", why)
 
 
+# ---- MediaPipe's poses: the detector of persons, 33 points of each, the tracker and a classifier in one line
+
+# Middle of the hips and a point of the circle around the person, in shares of the frame: upright, aslant, and at an edge upside down.
+PERSONS = (((.25, .5), (.25, .2)), ((.55, .55), (.75, .35)), ((.9, .4), (.88, .7)))
+
+
+def persons(folder):
+    """The detector's rows for its 2254 anchors: a box and four points, of which the first two are those of PERSONS."""
+    middles = np.array([((x + .5) * s, (y + .5) * s) for s, each in ((8, 2), (16, 2), (32, 6)) for y in range(224 // s) for x in range(224 // s) for _ in range(each)])
+    rows, scores = np.zeros((1, len(middles), 12), F), np.full((1, len(middles), 1), -20, F)
+    for hips, reach in PERSONS:
+        at = np.abs(middles - np.array(hips) * 224).sum(1).argmin()
+        rows[0, at, :4] = (*(np.array(hips) * 224 - middles[at]), 40, 50)
+        rows[0, at, 4:] = (np.tile([hips, reach], (2, 1)) * 224 - middles[at]).ravel()
+        scores[0, at] = 3
+    write_constants(folder, "persons", ("images", (1, 3, 224, 224), F), [("boxes", rows), ("scores", scores)])
+
+
+def body(folder, rng):
+    points = np.zeros((39, 5), F)  # the last six are not the body's
+    points[:, :2], points[:, 3:] = rng.uniform(20, 236, (39, 2)), 6
+    write_constants(folder, "body-landmark", ("images", (1, 3, 256, 256), F), [("ld_3d", points.reshape(1, 195)), ("output_poseflag", F([[.9]]))])
+    return points[:33, :2] / 256
+
+
+def wrong_bodies(lines, points, margin):
+    """Where the points lie of squares around the hips, as large as the way to the second point says, turned until that leads up."""
+    for line in lines:
+        if len(line["objects"]) != len(PERSONS):
+            return f"{len(line['objects'])} objects"
+        for o in line["objects"]:
+            hips, reach = min((np.array(p) * FRAME for p in PERSONS), key=lambda p: abs(p[0] - (o["x"] + o["w"] / 2, o["y"] + o["h"] / 2)).sum())
+            x, y = reach - hips
+            angle, side = np.arctan2(x, -y), 2 * np.hypot(x, y) * (1 + 2 * margin)
+            right = hips + (points - .5) * side @ np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]).T
+            found = np.array([(p["x"] * FRAME[0], p["y"] * FRAME[1]) for p in o.get("keypoints", [])])
+            if found.shape != right.shape or np.abs(found - right).max() > 2.5:
+                return f"{len(found)} points, {'' if found.shape != right.shape else np.abs(found - right).max():} pixels away"
+            if len(o.get("landmarks", [])) != 4:
+                return f"{len(o.get('landmarks', []))} points of the detector are left"
+    return ""
+
+
+def poses(folder, rng, check):
+    persons(folder)
+    points = body(folder, rng)
+    first = f"clinfer model={folder}/persons.xml resize-mode=stretch"
+    last = f"clinfer model={folder}/mood.xml inference-region=roi-list object-class=person"
+    plain = play(first, "cltrack", last)
+    check("poses without their points", "" if all(len({o["id"] for o in line["objects"]}) == len(PERSONS) and all(o["mood"]["label"] == "glad" for o in line["objects"]) for line in plain) else f"{summary(plain)[-1]}")
+    for more in ("", "config=INFERENCE_PRECISION=f16"):
+        middle = f"clinfer model={folder}/body-landmark.xml inference-region=roi-list object-class=person region-reach=0>1 region-turn=0>1 region-margin=0.125 {more}"
+        for where, lines in (("before the tracker", play(first, middle, "cltrack", last)), ("after it", play(first, "cltrack", middle, last)), ("at the end", play(first, "cltrack", last, middle))):
+            check(f"poses {where} {more}", "" if summary(lines) == summary(plain) else f"{summary(lines)[-1]} where {summary(plain)[-1]} is right")
+            check(f"poses {where} {more}, points", wrong_bodies(lines, points, .125))
+
+
 def main():
     rng, wrong = np.random.default_rng(5), 0
     with tempfile.TemporaryDirectory() as folder:
@@ -247,6 +304,7 @@ def main():
         shifted = play(first, stages["movenet"] + " region-shift=0.05,-0.1")
         check("shifted", wrong_points(shifted, places["movenet"], "keypoints", lambda _, points: np.array(points) + (.05, -.1)))
         hands(folder, check)
+        poses(folder, rng, check)
         whole = play(f"clinfer model={folder}/movenet.xml resize-mode=stretch", "cltrack")
         check("of the whole frame", "" if all(len(line["objects"]) == 1 and "detection" in line["objects"][0] for line in whole) else f"{summary(whole, True)[-1]}")
     print(f"{wrong} wrong")

@@ -93,12 +93,33 @@ std::vector<Tensor> outputs_of(const Node& node, const std::vector<Tensor>& inpu
   return outputs;
 }
 
+// Returns the model with the engine's own operations in place of the user's kernels, whose source
+// the host cannot run.
+std::shared_ptr<const Model> without_custom_layers(std::shared_ptr<const Model> model) {
+  const auto& nodes = model->graph().nodes();
+  const auto custom =
+      std::find_if(nodes.begin(), nodes.end(), [](const auto& node) { return is_custom(*node); });
+  if (custom == nodes.end()) return model;
+  const std::string what = label(**custom) + " is computed by a kernel of the user";
+  if (model->is_from_memory())
+    throw Error(ErrorCode::unsupported,
+                what + ", and a model from memory cannot be read again without it");
+  InputShapes shapes;
+  for (size_t i = 0; i < model->inputs().size(); ++i)
+    shapes.inputs.emplace_back(std::to_string(i), model->inputs()[i].shape);
+  try {
+    return Model::read(model->path(), shapes);
+  } catch (const Error& error) {
+    throw Error(ErrorCode::unsupported, what + " alone: " + error.what());
+  }
+}
+
 class HostReference final : public Reference {
  public:
   HostReference(std::shared_ptr<const Model> model, const Config& config, const GoesOn& goes_on)
       : model_(std::move(model)), config_(config) {
     config_.max_num_threads = 1;
-    host_ = make_first_tier(model_, config_, goes_on, kLongest);
+    host_ = make_first_tier(without_custom_layers(model_), config_, goes_on, kLongest);
     request_ = std::make_unique<host::HostRequest>(host_);
     selected_ = selected_outputs(model_->graph());
     const auto& nodes = model_->graph().nodes();

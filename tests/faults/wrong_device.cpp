@@ -4,7 +4,9 @@
 #include <atomic>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "tests/opencl_layer.h"
@@ -85,6 +87,31 @@ cl_int CL_API_CALL write_buffer(cl_command_queue queue, cl_mem buffer, cl_bool b
                                       after, event);
 }
 
+// Makes the macros by which kernels store floats (kernels/common/types.cl) store others.
+std::string spoilt(std::string text) {
+  const auto replace = [&](const std::string& part, const std::string& by) {
+    if (const size_t at = text.find(part); at != text.npos) text.replace(at, part.size(), by);
+  };
+  replace("STORE_float_1(v, p) (*(p) = (v))", "STORE_float_1(v, p) (*(p) = (v) * 1.0625f)");
+  for (const std::string width : {"2", "4", "8", "16"})
+    replace("STORE_float_" + width + "(v, p) store" + width + "(v, p)",
+            "STORE_float_" + width + "(v, p) store" + width + "((v) * 1.0625f, p)");
+  return text;
+}
+
+cl_program CL_API_CALL create_program(cl_context context, cl_uint count, const char** texts,
+                                      const size_t* lengths, cl_int* error) {
+  const char* const part = std::getenv(kWrongPrograms);
+  std::string text;
+  for (cl_uint i = 0; part != nullptr && i < count; ++i)
+    text += lengths != nullptr && lengths[i] != 0 ? std::string(texts[i], lengths[i]) : texts[i];
+  if (part == nullptr || text.find(part) == text.npos)
+    return g_next->clCreateProgramWithSource(context, count, texts, lengths, error);
+  text = spoilt(std::move(text));
+  const char* whole = text.c_str();
+  return g_next->clCreateProgramWithSource(context, 1, &whole, nullptr, error);
+}
+
 void spoil(float* numbers, size_t count) {
   const auto which = static_cast<size_t>(std::max(g_which.load(), 1));
   switch (g_what) {
@@ -132,4 +159,5 @@ void replace_calls(cl_icd_dispatch& table) {
   table.clCreateBuffer = create_buffer;
   table.clEnqueueWriteBuffer = write_buffer;
   table.clEnqueueReadBuffer = read_buffer;
+  table.clCreateProgramWithSource = create_program;
 }

@@ -13,6 +13,11 @@ enum class Wrong {
   shifted,   // numbers that are read are those of the Nth place before
 };
 
+// While this environment variable is set, programs whose text has its value in it are compiled so
+// that they store floats that are too large by a sixteenth, in compiler processes as well. It is not
+// counted by wrong_so_far().
+inline constexpr const char* kWrongPrograms = "CLINFER_TEST_WRONG_PROGRAMS";
+
 extern "C" {
 
 // Takes effect at once, for all devices. `which` is the N above, at least 1; 0 for the first integer.

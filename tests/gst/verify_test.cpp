@@ -10,6 +10,7 @@
 #include "gst/infer/model/pace.h"
 #include "tests/faults/wrong_device.h"
 #include "tests/gst/first_tier.h"
+#include "tests/gst/planted_files.h"
 
 namespace clinfer {
 namespace {
@@ -45,7 +46,8 @@ std::string field(const GstStructure* structure, const char* name) {
   return text != nullptr ? text : "";
 }
 
-// A moving ball through a small detector, in real time.
+// A moving ball through a small detector, or through the network that the properties name, in real
+// time.
 class Playing {
  public:
   explicit Playing(const std::string& properties, const std::string& source = "pattern=ball")
@@ -86,21 +88,57 @@ class Playing {
 
 struct Fault {
   const char* name;
-  Wrong what;
-  int which;
-  bool from_start;  // before the model is compiled
+  Wrong what = Wrong::nothing;
+  int which = 1;
+  bool from_start = true;  // false: a sample is right before
+  // Writes files with the fault, and returns properties with which it takes effect.
+  std::function<std::string(const TemporaryFolder&)> files = {};
+  // Makes the fault in frames.
+  std::function<void(GstElement*)> in_frames = {};
 };
 std::ostream& operator<<(std::ostream& out, const Fault& fault) { return out << fault.name; }
 
+Fault while_playing(const char* name, Wrong what, int which) { return {name, what, which, false}; }
+Fault from_start(const char* name, Wrong what, int which) { return {name, what, which, true}; }
+Fault in_files(const char* name, std::function<std::string(const TemporaryFolder&)> files) {
+  return {name, Wrong::nothing, 1, true, std::move(files)};
+}
+
+// Overwrites each frame when the next one comes, as a source that ignores who still reads it.
+void overwrite_frames(GstElement* clinfer) {
+  using Memory = std::shared_ptr<GstMemory>;
+  const auto look = [](GstPad*, GstPadProbeInfo* info, gpointer data) {
+    auto& last = *static_cast<Memory*>(data);
+    GstMapInfo to;
+    if (last != nullptr && gst_memory_map(last.get(), &to, GST_MAP_READ)) {
+      std::fill_n(const_cast<guint8*>(to.data), to.size, guint8{200});
+      gst_memory_unmap(last.get(), &to);
+    }
+    last = Memory(gst_buffer_get_memory(GST_PAD_PROBE_INFO_BUFFER(info), 0),
+                  [](GstMemory* memory) { gst_memory_unref(memory); });
+    return GST_PAD_PROBE_OK;
+  };
+  const Handle<GstPad> pad(gst_element_get_static_pad(clinfer, "sink"));
+  gst_pad_add_probe(pad.get(), GST_PAD_PROBE_TYPE_BUFFER, look, new Memory,
+                    [](gpointer last) { delete static_cast<Memory*>(last); });
+}
+
 class VerifyFinds : public testing::TestWithParam<Fault> {
  protected:
-  ~VerifyFinds() override { make_wrong(Wrong::nothing, 1); }
+  ~VerifyFinds() override {
+    make_wrong(Wrong::nothing, 1);
+    planted::forget_compiler();
+  }
 };
 
 TEST_P(VerifyFinds, AFaultOfTheDevice) {
   const Fault& fault = GetParam();
+  const TemporaryFolder folder;
+  std::string properties = "verify=1 ";
+  properties += fault.files ? fault.files(folder) : "cache-dir=\"\" config=PERSISTENT_KERNEL=NO";
   if (fault.from_start) make_wrong(fault.what, fault.which);
-  Playing playing("verify=1 cache-dir=\"\" config=PERSISTENT_KERNEL=NO");
+  Playing playing(properties);
+  if (fault.in_frames) fault.in_frames(playing.clinfer());
   playing.play();
   if (!fault.from_start) {
     playing.wait([&] { return playing.checked() != 0; }, kMostSamples);
@@ -108,32 +146,45 @@ TEST_P(VerifyFinds, AFaultOfTheDevice) {
     make_wrong(fault.what, fault.which);
   }
   playing.wait([&] { return !playing.findings.empty(); }, kMostSamples);
-  EXPECT_GT(wrong_so_far(), 0) << "no fault was made";
-  ASSERT_FALSE(playing.findings.empty()) << "of " << playing.checked();
+  EXPECT_TRUE(fault.what == Wrong::nothing || wrong_so_far() > 0) << "no fault was made";
+  ASSERT_FALSE(playing.findings.empty())
+      << "of " << playing.checked() << text_of(playing.clinfer(), "verify-problem");
   EXPECT_NE(field(playing.findings[0].get(), "what"), "");
   EXPECT_GT(stat(playing.clinfer(), "verify-differing"), 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Planted, VerifyFinds,
-                         testing::Values(Fault{"EachLaunchDropped", Wrong::dropped, 1, false},
-                                         Fault{"SecondLaunchDropped", Wrong::dropped, 2, false},
-                                         Fault{"ThirdLaunchDropped", Wrong::dropped, 3, false},
-                                         Fault{"FifthLaunchDropped", Wrong::dropped, 5, false},
-                                         Fault{"HalfOfEachLaunch", Wrong::half, 1, false},
-                                         Fault{"HalfOfSecondLaunch", Wrong::half, 2, false},
-                                         Fault{"HalfOfThirdLaunch", Wrong::half, 3, false},
-                                         Fault{"ArgumentZero", Wrong::argument, 0, true},
-                                         Fault{"ArgumentOne", Wrong::argument, 1, true},
-                                         Fault{"ArgumentTwo", Wrong::argument, 2, true},
-                                         Fault{"ArgumentThree", Wrong::argument, 3, true},
-                                         Fault{"EachWeight", Wrong::weights, 1, true},
-                                         Fault{"TenthWeight", Wrong::weights, 10, true},
-                                         Fault{"HundredthWeight", Wrong::weights, 100, true},
-                                         Fault{"NanInResults", Wrong::nan, 7, false},
-                                         Fault{"InfinityInResults", Wrong::infinite, 5, false},
-                                         Fault{"ScaledResults", Wrong::scaled, 3, false},
-                                         Fault{"ShiftedResults", Wrong::shifted, 4, false}),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Planted, VerifyFinds,
+    testing::Values(
+        while_playing("EachLaunchDropped", Wrong::dropped, 1),
+        while_playing("SecondLaunchDropped", Wrong::dropped, 2),
+        while_playing("ThirdLaunchDropped", Wrong::dropped, 3),
+        while_playing("FifthLaunchDropped", Wrong::dropped, 5),
+        while_playing("HalfOfEachLaunch", Wrong::half, 1),
+        while_playing("HalfOfSecondLaunch", Wrong::half, 2),
+        while_playing("HalfOfThirdLaunch", Wrong::half, 3),
+        from_start("ArgumentZero", Wrong::argument, 0),
+        from_start("ArgumentOne", Wrong::argument, 1),
+        from_start("ArgumentTwo", Wrong::argument, 2),
+        from_start("ArgumentThree", Wrong::argument, 3),
+        from_start("EachWeight", Wrong::weights, 1), from_start("TenthWeight", Wrong::weights, 10),
+        from_start("HundredthWeight", Wrong::weights, 100),
+        while_playing("NanInResults", Wrong::nan, 7),
+        while_playing("InfinityInResults", Wrong::infinite, 5),
+        while_playing("ScaledResults", Wrong::scaled, 3),
+        while_playing("ShiftedResults", Wrong::shifted, 4),
+        in_files("OverflowInF16", planted::overflow_in_f16),
+        in_files("OtherWeightsInTheCache", planted::cached_graph),
+        in_files("OtherProgramsInTheCache", planted::cached_programs),
+        in_files("WrongCustomLayer",
+                 [](const TemporaryFolder& folder) { return planted::custom_layer(folder, true); }),
+        in_files("WrongKernelOfATuningRecord", planted::tuned_kernel),
+        Fault{"FrameOverwrittenWhileInUse", Wrong::nothing, 1, true,
+              [](const TemporaryFolder&) {
+                return std::string("batch-size=2 batch-timeout=3600000");
+              },
+              overwrite_frames}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 TEST(Verify, NamesTheLayerOnTheNextSample) {
   make_wrong(Wrong::weights, 10);
@@ -157,6 +208,16 @@ TEST(Verify, TellsNothingOfADeviceThatIsRight) {
     for (const auto& finding : playing.findings)
       ADD_FAILURE() << properties << ": " << field(finding.get(), "what");
   }
+}
+
+// The host computes the operation that the user's kernel replaces.
+TEST(Verify, ChecksCustomLayersOfKnownOperations) {
+  const TemporaryFolder folder;
+  Playing playing("verify=1 " + planted::custom_layer(folder, false));
+  playing.play();
+  playing.wait([] { return false; }, 3);
+  EXPECT_GE(playing.checked(), 3u) << text_of(playing.clinfer(), "verify-problem");
+  EXPECT_EQ(playing.findings.size(), 0u);
 }
 
 TEST(Verify, IsOffUnlessWanted) {

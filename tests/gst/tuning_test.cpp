@@ -13,7 +13,7 @@ namespace clinfer {
 namespace {
 
 struct Heard {
-  std::string error, warnings;
+  std::string error, warnings, infos;
   unsigned tuning = 0;     // element messages
   unsigned completed = 0;  // progress
   unsigned hits = 0, misses = 0, measured = 0;
@@ -54,6 +54,11 @@ Heard play(const std::string& tuning) {
       case GST_MESSAGE_WARNING:
         gst_message_parse_warning(message, &error, nullptr);
         heard.warnings += std::string(error->message) + "\n";
+        g_error_free(error);
+        break;
+      case GST_MESSAGE_INFO:
+        gst_message_parse_info(message, &error, nullptr);
+        heard.infos += std::string(error->message) + "\n";
         g_error_free(error);
         break;
       case GST_MESSAGE_PROGRESS:
@@ -108,6 +113,24 @@ TEST(ElementTuning, CreateFillsTheFileThatUseExistingReads) {
   EXPECT_EQ(used.error, "");
   EXPECT_EQ(used.tuning, 0u);
   EXPECT_EQ(used.hits, created.measured);
+}
+
+TEST(ElementTuning, SaysOnceThatRecordsOfAnotherVersionAreNotUsed) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "t.json", file = " tuning-file=" + path;
+  ASSERT_GT(play("tuning-mode=create" + file).measured, 0u);
+  EXPECT_EQ(play("tuning-mode=use-existing" + file).infos, "");
+  std::string text = read_file(path);
+  const std::string version = "\"family_version\": ";
+  for (size_t at = 0; (at = text.find(version, at)) != text.npos; at += version.size())
+    text.insert(at + version.size(), "9");
+  folder.write("t.json", text);
+  const Heard heard = play("tuning-mode=use-existing" + file);
+  EXPECT_EQ(heard.hits, 0u);
+  EXPECT_EQ(heard.error, "");
+  EXPECT_NE(heard.infos.find("t.json are outdated and not used"), std::string::npos) << heard.infos;
+  EXPECT_NE(heard.infos.find("measured with version 9"), std::string::npos) << heard.infos;
+  EXPECT_EQ(heard.infos.find("outdated"), heard.infos.rfind("outdated")) << "it is said once";
 }
 
 TEST(ElementTuning, SaysWhatIsWrongWithTheFile) {

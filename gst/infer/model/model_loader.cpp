@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -291,6 +292,15 @@ void ModelLoader::report(const Session& session) {
                          tuning.file.c_str(), layer.lapsed.c_str());
     GST_DEBUG_OBJECT(element_, "%s: %s", layer.layer.c_str(), layer.kernel.c_str());
   }
+  const auto outdated = std::find_if(tuning.layers.begin(), tuning.layers.end(),
+                                     [](const auto& layer) { return !layer.lapsed.empty(); });
+  if (outdated != tuning.layers.end())
+    GST_ELEMENT_INFO(element_, RESOURCE, SETTINGS,
+                     ("%zu of %zu records for %s in %s are outdated and not used (%s: %s); "
+                      "tuning-mode=create measures these layers again",
+                      tuning.lapsed, tuning.lapsed + tuning.hits, session.network.name.c_str(),
+                      tuning.file.c_str(), outdated->layer.c_str(), outdated->lapsed.c_str()),
+                     (nullptr));
   if (tuning.mode != TuningMode::disabled)
     GST_INFO_OBJECT(element_, "%s: %zu hits, %zu misses, %zu outdated, %zu measured, %zu reverted",
                     tuning.file.c_str(), tuning.hits, tuning.misses, tuning.lapsed, tuning.measured,

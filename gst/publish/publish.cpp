@@ -20,6 +20,7 @@
 #include "gst/base/transforms.h"
 #include "gst/meta/meta.h"
 #include "gst/meta/notice.h"
+#include "gst/publish/dl_streamer_line.h"
 #include "gst/publish/line_file.h"
 #include "gst/publish/result_line.h"
 #include "gst/publish/sender.h"
@@ -29,13 +30,15 @@
 namespace {
 
 enum class Method { file, mqtt, kafka, redis };
+enum class Schema { clinfer, dl_streamer };
 
 struct PublishSettings {
   Method method = Method::file;
   std::string file_path = "-";
   bool append = false;
   unsigned rotate_size = 0, rotate_interval = 0, flush_interval = 0;
-  bool add_tensor_data = false;
+  Schema schema = Schema::clinfer;
+  bool add_tensor_data = false, add_empty_results = false;
   std::string source, tags;
   std::string address, topic = "clinfer";
   std::string credentials_file, ca_file, cert_file, key_file;
@@ -56,7 +59,8 @@ struct PublishState {
   std::unique_ptr<clinfer::LineFile> file;
   std::shared_ptr<clinfer::Sender> sender;  // changed under the object lock only
   std::atomic<uint64_t> frames = 0;
-  clinfer::FrameFacts facts;  // facts that are the same for all frames
+  clinfer::FrameFacts facts;                            // facts that are the same for all frames
+  decltype(&clinfer::result_line) make_line = nullptr;  // set between start and stop
   bool asked_live = false, live = false;
   clinfer::RoiNotice roi_notice;
 };
@@ -174,6 +178,15 @@ const std::vector<Property<PublishSettings>>& properties() {
           "flush-interval", "Flush interval",
           "Lines may wait this many milliseconds to be written together (0: each at once)", 0,
           G_MAXUINT),
+      clinfer::choice<&S::schema>(
+          "schema", "Schema", "Keys of the lines", "GstClpublishSchema",
+          {{Schema::clinfer, "All results, a line for each frame", "clinfer"},
+           {Schema::dl_streamer,
+            "The keys of DL Streamer 2026.2's gvametaconvert, a line for each frame with results",
+            "dl-streamer"}}),
+      clinfer::flag<&S::add_empty_results>(
+          "add-empty-results", "Add empty results",
+          "With schema=dl-streamer, also write lines of frames without results"),
       clinfer::flag<&S::add_tensor_data>("add-tensor-data", "Add tensor data",
                                          "Also write the values of tensors and maps"),
       clinfer::text<&S::source>("source", "Source", "Value of \"source\" in each line"),
@@ -286,6 +299,9 @@ gboolean start(GstBaseTransform* transform) {
     state.facts.source = settings.source;
     state.facts.tags = one_line(settings.tags);
     state.facts.tensor_data = settings.add_tensor_data;
+    state.facts.empty_results = settings.add_empty_results;
+    state.make_line =
+        settings.schema == Schema::dl_streamer ? clinfer::dl_streamer_line : clinfer::result_line;
     if (settings.method == Method::file)
       open_file(transform, settings);
     else
@@ -452,7 +468,8 @@ GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
     facts.system_timestamp = capture_time(transform, buffer);
     const clinfer::FrameView frame = clinfer::read_frame(buffer, facts.width, facts.height);
     state.roi_notice.look(GST_ELEMENT(transform), frame);
-    std::string line = clinfer::result_line(facts, frame);
+    std::string line = state.make_line(facts, frame);
+    if (line.empty()) return GST_FLOW_OK;
     if (state.sender != nullptr)
       return state.sender->publish(std::move(line)) ? GST_FLOW_OK : GST_FLOW_FLUSHING;
     return state.file->write(line) ? GST_FLOW_OK : GST_FLOW_FLUSHING;

@@ -19,6 +19,7 @@ struct FrameFacts {
   std::string source;                          // empty: left out
   std::string tags;                            // one JSON value; empty: left out
   bool tensor_data = false;                    // true: includes the values of tensors and maps
+  bool empty_results = false;  // of DL Streamer's schema: true: also lines without results
 };
 
 // Returns the line without a line break.

@@ -56,16 +56,31 @@ LINE = {"frame": WHOLE, "objects": each(OBJECT), "resolution": {"width": WHOLE, 
         "source": Optional(TEXT), "tags": Optional(lambda v: True), "system_timestamp": Optional(TEXT), "tensors": Optional(each(TENSOR)),
         "inference": Optional(lambda v: v in ("run", "skipped", "late", "held"))}
 
+# DL Streamer 2026.2 with schema=dl-streamer: its keys, and no others.
+DL_TENSOR = {"precision": TEXT, "layout": TEXT, "name": TEXT, "dims": Optional(each(WHOLE)), "model_name": Optional(TEXT), "layer_name": Optional(TEXT),
+             "semantic_tag": Optional(TEXT), "tensor_name": Optional(TEXT), "dims_order": Optional(TEXT), "format": Optional(TEXT), "type": Optional(TEXT),
+             "label": Optional(TEXT), "label_id": Optional(WHOLE), "confidence": Optional(lambda v: True), "data": Optional(each(NUMBER)),
+             "point_names": Optional(each(TEXT)), "point_connections": Optional(each(WHOLE))}
+DL_OBJECT = {
+    "x": WHOLE, "y": WHOLE, "w": WHOLE, "h": WHOLE, "region_id": Optional(WHOLE), "parent_id": Optional(WHOLE), "id": Optional(WHOLE), "roi_type": Optional(TEXT),
+    "detection": OBJECT["detection"], "tensors": Optional(each(DL_TENSOR)), "zone_violations": Optional(each(TEXT)),
+    "tripwire_crossings": Optional(each({"tripwire_id": TEXT, "direction": lambda v: v in (-1, 1)})),
+    "dwell_times": Optional(each({"zone_id": TEXT, "dwell_time_sec": NUMBER, "first_seen_timestamp_sec": NUMBER})),
+    "*": {"label": TEXT, "model": Optional({"name": TEXT}), "confidence": Optional(SHARE), "label_id": Optional(WHOLE)}}
+DL_LINE = {"objects": Optional(each(DL_OBJECT)), "tensors": Optional(each(DL_TENSOR)), "resolution": {"width": WHOLE, "height": WHOLE},
+           "timestamp": Optional(WHOLE), "source": Optional(TEXT), "tags": Optional(lambda v: True), "system_timestamp": Optional(TEXT),
+           "rtp": Optional({"sender_ntp_unix_timestamp_ns": WHOLE})}
 
-def lines_of(elements, live=False, count=(3,)):
-    command = f"gst-launch-1.0 -q videotestsrc pattern=ball num-buffers=3 is-live={live} ! video/x-raw,width=320,height=240 ! {elements} ! fakesink"
+
+def lines_of(elements, live=False, count=(3,), frames=3, schema=LINE):
+    command = f"gst-launch-1.0 -q videotestsrc pattern=ball num-buffers={frames} is-live={live} ! video/x-raw,width=320,height=240 ! {elements} ! fakesink"
     run = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=300)
     lines = [json.loads(line) for line in run.stdout.splitlines()]
     if run.returncode != 0 or len(lines) not in count:
         sys.exit(f"{command}\n{run.stdout}{run.stderr}")
     for line in lines:
         try:
-            if not matches(line, LINE):
+            if not matches(line, schema):
                 raise ValueError(line)
         except ValueError as error:
             sys.exit(f"{command}\n{error}\n{json.dumps(line)}")
@@ -121,10 +136,32 @@ def main():
         expect(f"objects after videocrop ! {after}", all(
             near(box(line), [(v * (320, 240)[i % 2] - (40, 20)[i % 2]) / (280, 220)[i % 2] for i, v in enumerate(box(before))])
             for line, before in zip(lines, plain)))
+    dl_streamer(clinfer)
     chains(clinfer)
     after_movers(clinfer, plain)
     turned(clinfer)
     together(clinfer)
+
+
+def dl_streamer(clinfer):
+    """The lines of DL Streamer 2026.2: with and without objects, tensors, tracks, lines and zones."""
+    def lines(elements, count=(3,), frames=3):
+        return lines_of(elements, count=count, frames=frames, schema=DL_LINE)
+
+    plain = lines(f"{clinfer} ! clpublish schema=dl-streamer source=cam")
+    expect("its objects", all(line["source"] == "cam" and [o["detection"]["label"] for o in line["objects"]] == ["ball"] for line in plain))
+    lines(f"{clinfer} threshold=1 ! clpublish schema=dl-streamer", count=(0,))
+    empty = lines(f"{clinfer} threshold=1 ! clpublish schema=dl-streamer add-empty-results=true")
+    expect("no objects", all("objects" not in line for line in empty))
+    found = lines(f"{clinfer} attach-tensors=true ! clpublish schema=dl-streamer add-tensor-data=true")
+    expect("tensors", all([t["name"] for t in line["objects"][0]["tensors"]] == ["detection"] and line["tensors"][0]["type"] == "tensor"
+                          and len(line["tensors"][0]["data"]) > 0 for line in found))
+    events = lines(f"{clinfer} ! cltrack ! clzones lines=middle:0.0,0.5,1.0,0.5 zones=all:0.0,0.0,1.0,0.0,1.0,1.0,0.0,1.0 dwell-time=1000 ! "
+                   "clpublish schema=dl-streamer", count=range(40, 121), frames=120)
+    objects = [o for line in events for o in line["objects"]]
+    expect("tracks and zones", any(o.get("id") and o.get("zone_violations") == ["all"] for o in objects))
+    expect("lines", {c["tripwire_id"] for o in objects for c in o.get("tripwire_crossings", [])} == {"middle"})
+    expect("times", [d["zone_id"] for o in objects for d in o.get("dwell_times", [])] == ["all"])
 
 
 def chains(clinfer):

@@ -1,6 +1,6 @@
 // Implements clcamera, a bin around uridecodebin. Errors inside become warnings: a thread of the
 // bin takes the failed source away and makes a new one after a while, so that the other cameras of
-// a pipeline go on.
+// a pipeline go on. It does the same to a live source that is connected but gives no data.
 #include "gst/camera/camera.h"
 
 #include <algorithm>
@@ -28,6 +28,7 @@ using std::chrono::milliseconds;
 struct CameraSettings {
   std::string uri;
   unsigned retry_after = 1000, retry_most = 30000;  // in milliseconds
+  unsigned silent_after = 10000;                    // in milliseconds; 0: never
 };
 
 struct CameraState {
@@ -47,6 +48,12 @@ struct CameraState {
   std::optional<std::string> problem;  // why the attempt failed, until a picture comes
   bool failed = false;                 // the attempt is over
   bool live = false, flows = false, ended = false;
+  bool plays = false;   // the element is in PLAYING
+  bool sends = false;   // the source has given data, compressed or not
+  unsigned pushed = 0;  // pictures that are on their way downstream
+  // When the source began to have no excuse for silence: data came, the last picture's way ended,
+  // or the attempt or PLAYING began.
+  Clock::time_point quiet_since;
   uint64_t failures = 0;
   unsigned failures_in_a_row = 0;
   Clock::time_point next_attempt;
@@ -70,7 +77,12 @@ const std::vector<clinfer::Property<CameraSettings>>& properties() {
           "Milliseconds from a failure to the next attempt; doubles with each further failure", 1,
           G_MAXINT),
       clinfer::number<&S::retry_most>("retry-most", "Longest retry",
-                                      "Most milliseconds between two attempts", 1, G_MAXINT)};
+                                      "Most milliseconds between two attempts", 1, G_MAXINT),
+      clinfer::number<&S::silent_after>(
+          "silent-after", "Silent after",
+          "Milliseconds without data after which a live source counts as failed (0: never); the "
+          "first data of an attempt has at least 10 seconds",
+          0, G_MAXINT)};
   return rows;
 }
 
@@ -177,6 +189,101 @@ GstPadProbeReturn look(GstPad* pad, GstPadProbeInfo* info, gpointer data) {
   return verdict;
 }
 
+// Marks the time that a push takes: what downstream takes is no silence of the source.
+class Pushing {
+ public:
+  explicit Pushing(GstObject* proxy)
+      : state_(Class::find_state(GST_OBJECT_PARENT(GST_OBJECT_PARENT(proxy)))) {
+    if (state_ == nullptr) return;
+    const std::lock_guard lock(state_->mutex);
+    ++state_->pushed;
+  }
+  ~Pushing() {
+    if (state_ == nullptr) return;
+    const std::lock_guard lock(state_->mutex);
+    --state_->pushed;
+    state_->quiet_since = Clock::now();
+  }
+  Pushing(const Pushing&) = delete;
+  Pushing& operator=(const Pushing&) = delete;
+
+ private:
+  CameraState* const state_;
+};
+
+// The chain functions of the inner side of the bin's pad, whose parent is that pad.
+GstFlowReturn chain(GstPad* pad, GstObject* parent, GstBuffer* buffer) {
+  const Pushing pushing(GST_OBJECT(pad));
+  return gst_proxy_pad_chain_default(pad, parent, buffer);
+}
+GstFlowReturn chain_list(GstPad* pad, GstObject* parent, GstBufferList* list) {
+  const Pushing pushing(GST_OBJECT(pad));
+  return gst_proxy_pad_chain_list_default(pad, parent, list);
+}
+
+// The least time for the first data of an attempt: cameras and the buffers of receivers take
+// seconds.
+constexpr milliseconds kFirstData{10000};
+
+// Returns whether a live source has given nothing for longer than the bound. The caller holds the
+// state's lock.
+bool is_silent(const CameraState& state, milliseconds bound) {
+  if (bound.count() == 0 || !state.live || !state.plays || state.ended || state.failed ||
+      state.pushed != 0)
+    return false;
+  return Clock::now() - state.quiet_since >= (state.sends ? bound : std::max(bound, kFirstData));
+}
+
+// Notes data at a pad of the element that uridecodebin reads from.
+GstPadProbeReturn note_data(GstPad* pad, GstPadProbeInfo*, gpointer data) {
+  auto* bin = static_cast<GstBin*>(data);
+  clinfer::guard(GST_ELEMENT(bin), [&] {
+    CameraState& state = Class::state(bin);
+    GstObject* const source = source_of(bin, GST_OBJECT(pad));
+    const std::lock_guard lock(state.mutex);
+    if (GST_OBJECT(state.source) != source) return;
+    state.sends = true;
+    state.quiet_since = Clock::now();
+  });
+  return GST_PAD_PROBE_OK;
+}
+
+// Watches a pad of that element, unless it has something other than pictures, as sound.
+void watch_data(GstElement*, GstPad* pad, gpointer bin) {
+  const clinfer::Handle<GstCaps> caps(gst_pad_get_current_caps(pad));
+  const GstStructure* const structure = caps != nullptr && gst_caps_get_size(caps.get()) != 0
+                                            ? gst_caps_get_structure(caps.get(), 0)
+                                            : nullptr;
+  const char* const media =
+      structure != nullptr ? gst_structure_get_string(structure, "media") : nullptr;
+  if (media != nullptr && g_str_equal(media, "video") == FALSE) return;
+  gst_pad_add_probe(
+      pad, static_cast<GstPadProbeType>(GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_BUFFER_LIST),
+      note_data, bin, nullptr);
+}
+
+// Is called with the element that uridecodebin will read from.
+void source_setup(GstElement*, GstElement* reader, gpointer bin) {
+  gst_element_foreach_src_pad(
+      reader,
+      [](GstElement* element, GstPad* pad, gpointer of) -> gboolean {
+        watch_data(element, pad, of);
+        return TRUE;
+      },
+      bin);
+  g_signal_connect(reader, "pad-added", G_CALLBACK(watch_data), bin);
+}
+
+// Returns whether the element that uridecodebin reads from, in PAUSED, gives data in PLAYING only.
+// Pads with pictures come when there is data, which a silent camera never sends.
+bool reads_live(GstElement* uridecodebin) {
+  GstElement* found = nullptr;
+  g_object_get(uridecodebin, "source", &found, nullptr);
+  const clinfer::Handle<GstElement> reader(found);
+  return reader != nullptr &&
+         gst_element_get_state(reader.get(), nullptr, nullptr, 0) == GST_STATE_CHANGE_NO_PREROLL;
+}
+
 void pad_added(GstElement* source, GstPad* pad, gpointer data) {
   auto* bin = static_cast<GstBin*>(data);
   clinfer::guard(GST_ELEMENT(bin), [&] {
@@ -238,15 +345,39 @@ void connect(GstBin* bin, const CameraSettings& settings) {
   g_object_set(source, "uri", converted.get(), "caps", pictures.get(), "expose-all-streams", FALSE,
                nullptr);
   g_signal_connect(source, "pad-added", G_CALLBACK(pad_added), bin);
+  g_signal_connect(source, "source-setup", G_CALLBACK(source_setup), bin);
   {
     const std::lock_guard lock(state.mutex);
     state.source = source;
-    state.failed = state.live = state.flows = false;
+    state.failed = state.live = state.flows = state.sends = false;
+    state.quiet_since = Clock::now();
   }
   GST_INFO_OBJECT(bin, "begins to read its source");
   gst_bin_add(bin, source);
+  gst_element_set_state(source, GST_STATE_PAUSED);
+  if (reads_live(source)) {
+    const std::lock_guard lock(state.mutex);
+    state.live = true;
+  }
   if (!gst_element_sync_state_with_parent(source))
     fail(bin, GST_OBJECT(source), "it cannot be started");
+}
+
+// Waits until an attempt has failed; returns false if the element stops.
+bool wait_for_failure(GstBin* bin, milliseconds silent_after) {
+  CameraState& state = Class::state(bin);
+  const milliseconds between = silent_after.count() == 0
+                                   ? milliseconds(std::chrono::hours(1))
+                                   : std::max(silent_after / 8, milliseconds(10));
+  std::unique_lock lock(state.mutex);
+  while (!state.changed.wait_for(lock, between, [&] { return state.ends || state.failed; })) {
+    if (!is_silent(state, silent_after)) continue;
+    GstObject* const source = GST_OBJECT(state.source);
+    lock.unlock();
+    fail(bin, source, "it is connected, but sends nothing (silent-after)");
+    lock.lock();
+  }
+  return !state.ends;
 }
 
 // Makes attempts until the element stops.
@@ -256,10 +387,9 @@ void keep(GstBin* bin, const CameraSettings& settings) {
     connect(bin, settings);
     std::string why;
     milliseconds wait{};
+    if (!wait_for_failure(bin, milliseconds(settings.silent_after))) return;
     {
-      std::unique_lock lock(state.mutex);
-      state.changed.wait(lock, [&] { return state.ends || state.failed; });
-      if (state.ends) return;
+      const std::lock_guard lock(state.mutex);
       why = *state.problem;
       const unsigned doublings = std::min(state.failures_in_a_row - 1, 20u);
       wait = milliseconds(std::min<uint64_t>(uint64_t{settings.retry_after} << doublings,
@@ -318,6 +448,14 @@ GstStateChangeReturn change_state(GstElement* element, GstStateChange transition
         return true;
       }))
     return GST_STATE_CHANGE_FAILURE;
+  if (transition == GST_STATE_CHANGE_PAUSED_TO_PLAYING ||
+      transition == GST_STATE_CHANGE_PLAYING_TO_PAUSED)
+    clinfer::guard(element, [&] {
+      CameraState& state = Class::state(bin);
+      const std::lock_guard lock(state.mutex);
+      state.plays = transition == GST_STATE_CHANGE_PAUSED_TO_PLAYING;
+      state.quiet_since = Clock::now();
+    });
   const GstStateChangeReturn result =
       GST_ELEMENT_CLASS(gst_clcamera_parent_class)->change_state(element, transition);
   if (transition == GST_STATE_CHANGE_PAUSED_TO_READY ||
@@ -345,6 +483,10 @@ static void gst_clcamera_init(GstClcamera* self) {
   GstElementClass* const klass = GST_ELEMENT_GET_CLASS(self);
   GstPad* const src = gst_ghost_pad_new_no_target_from_template(
       "src", gst_element_class_get_pad_template(klass, "src"));
+  GstProxyPad* const inner = gst_proxy_pad_get_internal(GST_PROXY_PAD(src));
+  gst_pad_set_chain_function(GST_PAD(inner), chain);
+  gst_pad_set_chain_list_function(GST_PAD(inner), chain_list);
+  gst_object_unref(inner);
   gst_element_add_pad(GST_ELEMENT(self), src);
   if (self->state != nullptr) self->state->src = src;
 }

@@ -62,7 +62,6 @@ function card(camera) {
   const picture = make("div", undefined, "picture");
   box.image = make("img");
   box.image.alt = "picture of " + camera.name;
-  box.image.src = camera.picture;
   picture.append(box.image);
   const body = make("div", undefined, "body"), title = make("div", undefined, "title");
   box.name = make("h2", camera.name);
@@ -160,11 +159,9 @@ async function ask() {
   try {
     const state = await (await fetch("/state.json", { signal: AbortSignal.timeout(5000) })).json();
     const now = performance.now();
-    const was_away = document.getElementById("away").style.display === "block";
     document.getElementById("away").style.display = "none";
     state.cameras.forEach((camera, i) => {
       if (!known.has(i)) known.set(i, card(camera));
-      else if (was_away) known.get(i).image.src = camera.picture + "?" + Date.now();
       show(known.get(i), camera, now);
     });
     for (const [i, box] of known) if (i >= state.cameras.length) { box.root.remove(); known.delete(i) }
@@ -175,7 +172,52 @@ async function ask() {
   }
   setTimeout(ask, 1000);
 }
+
+// Shows the newest picture of a camera when the one before it is on the screen.
+function draw(box) {
+  if (box.drawing || !box.newest) return;
+  const url = URL.createObjectURL(box.newest);
+  box.newest = null;
+  box.drawing = true;
+  box.image.onload = box.image.onerror = () => { URL.revokeObjectURL(url); box.drawing = false; draw(box) };
+  box.image.src = url;
+}
+
+// Takes whole pictures from the beginning of `bytes`, and returns the rest.
+function take(bytes) {
+  for (;;) {
+    let end = 0;  // of the headers: an empty line
+    while (end + 4 <= bytes.length && !(bytes[end] === 13 && bytes[end + 1] === 10 && bytes[end + 2] === 13 && bytes[end + 3] === 10)) ++end;
+    if (end + 4 > bytes.length) return bytes;
+    const headers = new TextDecoder().decode(bytes.subarray(0, end));
+    const from = end + 4, to = from + Number(/Content-Length: (\d+)/.exec(headers)[1]);
+    if (to > bytes.length) return bytes;
+    const box = known.get(Number(/Content-Location: \/pictures\/(\d+)/.exec(headers)[1]));
+    if (box) {
+      box.newest = new Blob([bytes.subarray(from, to)], { type: "image/jpeg" });
+      draw(box);
+    }
+    bytes = bytes.slice(to);
+  }
+}
+
+// The pictures of all cameras come by one connection: browsers open only six to a host, and the page needs one for the state.
+async function watch() {
+  try {
+    const reader = (await fetch("/pictures")).body.getReader();
+    let rest = new Uint8Array(0);
+    for (let part; !(part = await reader.read()).done;) {
+      const bytes = new Uint8Array(rest.length + part.value.length);
+      bytes.set(rest);
+      bytes.set(part.value, rest.length);
+      rest = take(bytes);
+    }
+  } catch (error) {  // the pipeline has gone, which ask() tells
+  }
+  setTimeout(watch, 1000);
+}
 ask();
+watch();
 </script>
 </body>
 </html>

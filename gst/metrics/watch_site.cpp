@@ -22,6 +22,18 @@ void write_number(JsonWriter& json, const GstStructure* stats, const char* field
   if (number_of(stats, field, number)) json.key(name).value(number);
 }
 
+const std::string& boundary_line() {
+  static const auto& line = *new std::string(std::string("--") + kBoundary + "\r\n");
+  return line;
+}
+
+// Returns a picture as a part of a multipart reply. The boundary behind it is sent with it, since
+// browsers show a picture when that has come.
+std::string part_of(const std::string& jpeg, const std::string& headers = "") {
+  return headers + "Content-Type: image/jpeg\r\nContent-Length: " + std::to_string(jpeg.size()) +
+         "\r\n\r\n" + jpeg + "\r\n" + boundary_line();
+}
+
 // Writes what a clinfer element says of itself, unless it has not loaded its model yet.
 void write_model(JsonWriter& json, const GstStructure* stats) {
   json.begin_object();
@@ -144,6 +156,20 @@ std::string WatchedCamera::state(size_t index) const {
   return json.end_object().text();
 }
 
+std::optional<std::string> WatchSite::newer_pictures(Seen& seen) {
+  Seen now;  // without cameras that have gone
+  std::string parts;
+  const std::lock_guard lock(mutex_);
+  for (size_t i = 0; i < cameras_.size(); ++i) {
+    uint64_t& number = now[cameras_[i].get()] = seen[cameras_[i].get()];
+    if (const auto picture = cameras_[i]->picture_after(number))
+      parts += part_of(*picture, "Content-Location: /pictures/" + std::to_string(i) + "\r\n");
+  }
+  seen = std::move(now);
+  if (parts.empty()) return std::nullopt;
+  return parts;
+}
+
 WatchSite::WatchSite(unsigned port)
     : server_(port, [this](const std::string& path) { return answer(path); }) {}
 
@@ -174,6 +200,9 @@ LocalServer::Reply WatchSite::answer(const std::string& path) {
       text += (i == 0 ? "" : ",") + cameras_[i]->state(i);
     return {200, "application/json", text + "]}\n", nullptr};
   }
+  if (path == "/pictures")
+    return {200, std::string("multipart/mixed; boundary=") + kBoundary, boundary_line(),
+            [this, seen = Seen()]() mutable { return newer_pictures(seen); }};
   constexpr std::string_view kPictures = "/pictures/";
   size_t index = 0;
   const bool is_picture = path.starts_with(kPictures);
@@ -192,15 +221,12 @@ LocalServer::Reply WatchSite::answer(const std::string& path) {
       return {404, "text/plain; charset=utf-8", "There is no picture yet.\n", nullptr};
     return {200, "image/jpeg", *picture, nullptr};
   }
-  // Browsers show a picture when the boundary behind it has come, which is therefore sent with it.
-  const std::string boundary = std::string("--") + kBoundary + "\r\n";
-  auto next = [camera, boundary, seen = uint64_t{0}]() mutable -> std::optional<std::string> {
+  auto next = [camera, seen = uint64_t{0}]() mutable -> std::optional<std::string> {
     const auto picture = camera->picture_after(seen);
     if (picture == nullptr) return std::nullopt;
-    return "Content-Type: image/jpeg\r\nContent-Length: " + std::to_string(picture->size()) +
-           "\r\n\r\n" + *picture + "\r\n" + boundary;
+    return part_of(*picture);
   };
-  return {200, std::string("multipart/x-mixed-replace; boundary=") + kBoundary, boundary,
+  return {200, std::string("multipart/x-mixed-replace; boundary=") + kBoundary, boundary_line(),
           std::move(next)};
 }
 

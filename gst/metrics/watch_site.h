@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -70,7 +71,12 @@ class WatchSite {
   void wake() { server_.wake(); }
 
  private:
+  using Seen = std::map<const WatchedCamera*, uint64_t>;  // numbers of pictures
+
   LocalServer::Reply answer(const std::string& path);
+  // Returns the pictures of all cameras that are newer, as parts of a multipart reply, and their
+  // numbers in `seen`; nothing if there are none.
+  std::optional<std::string> newer_pictures(Seen& seen);
 
   std::mutex mutex_;
   std::vector<std::shared_ptr<WatchedCamera>> cameras_;

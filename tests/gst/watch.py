@@ -76,6 +76,54 @@ def pictures(port, path, count):
         return found
 
 
+def pictures_of_all(port, cameras, count):
+    """Pictures of the stream of all cameras, by their place, until each has `count`."""
+    found = {place: [] for place in range(cameras)}
+    with ask(port, "/pictures") as stream:
+        kind, boundary = stream.headers["Content-Type"].split("; boundary=")
+        check(kind, kind == "multipart/mixed")
+        end = time.monotonic() + PATIENCE
+        while min(map(len, found.values())) < count:
+            check(f"pictures of all cameras in time: {[len(of) for of in found.values()]}", time.monotonic() < end)
+            check("a boundary", stream.readline() == f"--{boundary}\r\n".encode())
+            headers = dict(line.split(b": ") for line in iter(lambda: stream.readline().strip(), b""))
+            check("a JPEG picture", headers[b"Content-Type"] == b"image/jpeg")
+            found[int(headers[b"Content-Location"].removeprefix(b"/pictures/"))].append(stream.read(int(headers[b"Content-Length"])))
+            check("the end of a picture", stream.readline() == b"\r\n")
+    check("whole pictures", all(picture[:2] == b"\xff\xd8" and picture[-2:] == b"\xff\xd9" for of in found.values() for picture in of))
+    return found
+
+
+def check_many(browser, folder):
+    """More cameras than a browser opens connections to a host: all pictures by one of them, and the state beside it."""
+    port, cameras = free_port(), 8
+    lines = [f"videotestsrc is-live=true pattern=ball name=camera{i} ! video/x-raw,width=160,height=120,framerate=10/1 ! jpegenc ! clwatch port={port}"
+             for i in range(cameras)]
+    running = subprocess.Popen(["gst-launch-1.0", "-q", *" ".join(lines).split()])
+    try:
+        wait_until("all cameras", lambda: len(state(port)) == cameras and all(camera["frames"] > 0 for camera in state(port)))
+        found = pictures_of_all(port, cameras, 3)
+        check("pictures change", all(len(set(of)) > 1 for of in found.values()))
+        if browser:
+            page = chromium.Page(f"http://127.0.0.1:{port}/", (1280, 860))
+            try:
+                images = "[...document.querySelectorAll('img')]"
+                check("pictures of all cameras", page.wait_for(f"{images}.length === {cameras} && {images}.every(i => i.naturalWidth === 160)"))
+                asked = "performance.getEntriesByType('resource').filter(e => e.name.endsWith('/state.json')).length"
+                before, shown = page.evaluate(asked), page.evaluate(f"{images}.map(i => i.src)")
+                check("the state is asked for beside them", page.wait_for(f"{asked} >= {before} + 4", 30))
+                check("pictures go on", all(a != b for a, b in zip(shown, page.evaluate(f"{images}.map(i => i.src)"))))
+                kept = subprocess.run(["ss", "-Htn", "state", "established", f"( sport = :{port} )"], capture_output=True, text=True, check=False)
+                check(f"one connection, and one for the state: {kept.stdout}", kept.returncode != 0 or len(kept.stdout.splitlines()) <= 2)
+                page.screenshot(folder / "watch-many.png")
+                check(f"no errors: {page.problems}", not page.problems)
+            finally:
+                page.close()
+    finally:
+        running.terminate()
+        running.wait(60)
+
+
 def check_http(port):
     with ask(port, "/") as page:
         text = page.read().decode()
@@ -195,6 +243,7 @@ def main():
         subprocess.run(["gst-launch-1.0", "-q", *"videotestsrc pattern=ball num-buffers=3000 ! video/x-raw,width=320,height=240,framerate=15/1 ! jpegenc "
                         "! matroskamux ! filesink".split(), f"location={videos[0]}"], check=True, timeout=300)
         os.link(videos[0], videos[1])
+        check_many(options.browser, pathlib.Path(options.keep or name))
         words = [options.clinfer, "watch", *map(str, videos), options.model, "--port", str(port), "--lines", "middle:0.5,0.0,0.5,1.0",
                  "--zones", "left:0.0,0.0,0.5,0.0,0.5,1.0,0.0,1.0"]
         running = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)

@@ -97,6 +97,16 @@ void RequestInputs::store(size_t target, const Tensor& value) {
   scatter_to(value, desc, input.stored->data());
 }
 
+Tensor RequestInputs::value(size_t index) const {
+  const size_t target = network_input(index);
+  const Port& port = network_.network_inputs[target];
+  if (count(port.shape) == 0) return Tensor::allocate(port.type, port.shape);
+  if (host_[target].stored == nullptr)
+    throw Error(ErrorCode::bad_argument, "input " + std::to_string(index) + " (\"" + port.name +
+                                             "\") was lost with an inference; set it again");
+  return gather_from(stored_input(target), host_[target].stored->data(), port.type);
+}
+
 void RequestInputs::upload_again() {
   work_.check_idle();
   for (size_t target = 0; target < host_.size(); ++target) {

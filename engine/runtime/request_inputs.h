@@ -23,6 +23,9 @@ class RequestInputs {
   // Implement the functions of InferRequest and engine/opencl.h that set inputs. Throw cl::Error as
   // well.
   void set_tensor(size_t index, const Tensor& value);
+  // Returns the tensor that set_tensor() has set, in the port's type. Throws Error{bad_argument} if
+  // it is lost, with an inference that was broken off.
+  Tensor value(size_t index) const;
   std::span<std::byte> memory(size_t index);
   void upload_again();
   void set_buffer(size_t index, const cl::Buffer& buffer, size_t offset, const cl::Event& ready);

@@ -62,12 +62,13 @@ void ShapedRequest::set_input(size_t index, const Tensor& value) {
   check_idle();
   if (index >= ports_.size()) return compiled_->set_input(index, value);  // throws
   check(index, value.shape());
-  const bool as_compiled = value.shape() == ports_[index].shape;
-  if (as_compiled) compiled_->set_input(index, value);
-  if (as_compiled && ports_.size() == 1)
-    values_.erase(index);
+  Value set{last_number_ + 1, std::nullopt};
+  if (value.shape() == ports_[index].shape)
+    compiled_->set_input(index, value);
   else
-    values_[index] = copy_of(value);
+    set.copy = copy_of(value);
+  values_[index] = std::move(set);
+  ++last_number_;
   shapes_[index] = value.shape();
 }
 
@@ -110,7 +111,7 @@ Placement ShapedRequest::set_memory(size_t index, const ImportedPlanes& planes,
   return placement;
 }
 
-InferRequest& ShapedRequest::request_for(const ShapePlans::Shapes& shapes) {
+ShapedRequest::Other& ShapedRequest::request_for(const ShapePlans::Shapes& shapes) {
   std::shared_ptr<const ShapePlans::Plan> plan = plans_->find_or_compile(shapes, cancelled_);
   // Requests keep their model, so those whose plan is not kept any more go.
   std::erase_if(
@@ -118,9 +119,9 @@ InferRequest& ShapedRequest::request_for(const ShapePlans::Shapes& shapes) {
   auto found =
       std::ranges::find_if(others_, [&](const Other& other) { return other.plan == plan; });
   if (found == others_.end())
-    found = others_.insert(others_.end(), {plan, plan->model->create_request()});
+    found = others_.insert(others_.end(), {plan, plan->model->create_request(), {}});
   others_.splice(others_.begin(), others_, found);
-  return *found->request;
+  return *found;
 }
 
 void ShapedRequest::start(size_t images) {
@@ -144,8 +145,13 @@ void ShapedRequest::start(size_t images) {
       throw Error(ErrorCode::bad_argument,
                   "outputs go to memory objects of the application, which is possible for the "
                   "compiled shapes only");
-    request = &request_for(shapes_);
-    for (const auto& [index, value] : values_) request->set_input(index, value);
+    Other& other = request_for(shapes_);
+    request = other.request.get();
+    for (const auto& [index, value] : values_) {
+      if (other.given[index] == value.number) continue;
+      request->set_input(index, value.copy ? *value.copy : compiled_->inputs().value(index));
+      other.given[index] = value.number;
+    }
     images = 0;
   }
   request->start(images);

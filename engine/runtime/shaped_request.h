@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "engine/runtime/infer_request.h"
 #include "engine/runtime/shape_plans.h"
@@ -41,22 +42,28 @@ class ShapedRequest final : public InferRequest {
   void took_over(size_t index);
 
  private:
+  // An input that set_input() has set.
+  struct Value {
+    uint64_t number;  // counts the calls of set_input()
+    // A copy, if its shape is not the compiled one; else it lies in compiled().
+    std::optional<Tensor> copy;
+  };
   struct Other {
     std::shared_ptr<const ShapePlans::Plan> plan;
     std::unique_ptr<InferRequest> request;
+    std::map<size_t, uint64_t> given;  // numbers of the values that it has, by input
   };
   void check(size_t index, const Shape& shape) const;
   void check_idle() const;
   bool is_as_compiled() const;
-  InferRequest& request_for(const ShapePlans::Shapes& shapes);
+  Other& request_for(const ShapePlans::Shapes& shapes);
 
   const std::unique_ptr<DeviceRequest> compiled_;
   const std::vector<Port> ports_;
   const std::shared_ptr<ShapePlans> plans_;
-  ShapePlans::Shapes shapes_;  // wanted by the next inference
-  // Values that set_input() has copied, by input: all of a model with several inputs, and those of
-  // other shapes.
-  std::map<size_t, Tensor> values_;
+  ShapePlans::Shapes shapes_;       // wanted by the next inference
+  std::map<size_t, Value> values_;  // by input
+  uint64_t last_number_ = 0;
   std::list<Other> others_;  // those used last first
   bool running_ = false;
   std::atomic<bool> cancelled_{false};

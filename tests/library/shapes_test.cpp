@@ -137,6 +137,38 @@ TEST(OpenShapes, OfSeveralInputsGoTogether) {
   EXPECT_NE(error_of([&] { request->start(); }).find("by set_input()"), std::string::npos);
 }
 
+// Plans take the inputs that have the compiled shape from the request for that, which keeps them.
+TEST(OpenShapes, InputsOfTheCompiledShapeServeAllPlans) {
+  for (const Precision precision : {Precision::f32, Precision::f16}) {
+    Config config;
+    config.device = "CPU";
+    config.precision = precision;
+    const auto model = CompiledModel::compile(two_inputs().read(), config);
+    const auto request = model->create_request();
+    const auto sums = [&] {
+      request->start();
+      request->wait();
+      return request->output(0).to_floats();
+    };
+    const std::vector<float> row{1, -2, 0.5f, 4};
+    request->set_input(0, filled({1, 4}, 1));
+    request->set_input(1, Tensor::of(ElementType::f32, {1, 4}, row));
+    EXPECT_EQ(sums(), (std::vector<float>{2, -1, 1.5f, 5}));
+    for (const float more : {1.0f, 3.0f}) {
+      request->set_input(0, filled({2, 4}, more));
+      std::vector<float> wanted;
+      for (size_t i = 0; i < 8; ++i) wanted.push_back(row[i % 4] + more);
+      EXPECT_EQ(sums(), wanted);
+      EXPECT_EQ(sums(), wanted) << "what is set stays set";
+      request->set_input(0, filled({1, 4}, 0));
+      EXPECT_EQ(sums(), row);
+    }
+    request->set_input(1, filled({1, 4}, 7));
+    request->set_input(0, filled({2, 4}, 1));
+    EXPECT_EQ(sums(), std::vector<float>(8, 8)) << "what was set last";
+  }
+}
+
 TEST(OpenShapes, MemoryOfAnInputHasTheCompiledShape) {
   const auto request = compile(open_model({-1, 2}))->create_request();
   expect(*request, {3, 2}, 1);

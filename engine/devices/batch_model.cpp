@@ -12,7 +12,7 @@ namespace {
 
 constexpr auto kAskAgain = std::chrono::milliseconds(20);
 
-// Refuses a tensor that `all` is not a batch of.
+// Refuses a tensor of one image that `all` is not a batch of.
 void check(const char* what, const Port& one, const Port& all, int64_t images) {
   const bool divides = !one.shape.empty() && one.shape[0] == 1 &&
                        one.shape.size() == all.shape.size() && all.shape[0] == images &&
@@ -21,7 +21,38 @@ void check(const char* what, const Port& one, const Port& all, int64_t images) {
     throw Error(ErrorCode::unsupported,
                 std::string("device=BATCH: ") + what + " \"" + one.name + "\" " +
                     to_string(one.shape) + ", " + to_string(all.shape) + " in a batch of " +
-                    std::to_string(images) + ", cannot be divided by image");
+                    std::to_string(images) +
+                    ", cannot be divided by image; compile the model for a batch instead (the "
+                    "device without BATCH, and Config::batch or --batch), whose outputs are those "
+                    "of all images");
+}
+
+constexpr int64_t kRow = 7;  // numbers in a row of DetectionOutput, of which the first is the image
+
+// Returns whether DetectionOutput makes output `index`: rows [1,1,N,7] of all images together.
+bool lists_rows(const Model& model, size_t index, const Port& all, int64_t images) {
+  const Shape& one = model.outputs()[index].shape;
+  return model.output_op(index) == "DetectionOutput" && one.size() == 4 && one[3] == kRow &&
+         all.shape == Shape{1, 1, one[2] * images, kRow};
+}
+
+// Returns the rows of one image, of those of all, as DetectionOutput lists them for that image
+// alone: image 0, and a row that begins with -1 after the last one if there is room.
+Tensor rows_of(const Tensor& all, const Shape& one, size_t image) {
+  const Tensor listed = all.type() == ElementType::f32 ? all : all.convert(ElementType::f32);
+  Tensor rows = Tensor::allocate(ElementType::f32, one);
+  float* to = rows.mutable_data<float>();
+  float* const end = to + rows.elements();
+  std::fill(to, end, 0.0f);
+  const float* from = listed.data<float>();
+  for (int64_t n = 0; n < listed.shape()[2] && *from >= 0 && to != end; ++n, from += kRow) {
+    if (*from != static_cast<float>(image)) continue;
+    std::copy_n(from, kRow, to);
+    *to = 0;
+    to += kRow;
+  }
+  if (to != end) *to = -1;
+  return rows;
 }
 
 }  // namespace
@@ -35,8 +66,11 @@ BatchModel::BatchModel(std::shared_ptr<const Model> model, const std::string& de
   const auto batch = static_cast<int64_t>(images);
   for (size_t i = 0; i < inputs().size(); ++i)
     check("input", inputs()[i], this->whole().inputs()[i], batch);
-  for (size_t i = 0; i < outputs().size(); ++i)
-    check("output", outputs()[i], this->whole().outputs()[i], batch);
+  for (size_t i = 0; i < outputs().size(); ++i) {
+    const Port& all = this->whole().outputs()[i];
+    by_rows_.push_back(lists_rows(this->model(), i, all, batch));
+    if (!by_rows_[i]) check("output", outputs()[i], all, batch);
+  }
   for (unsigned n = 0; n < this->whole().optimal_requests(); ++n) {
     requests_.push_back(this->whole().create_request());
     free_.push_back(requests_.back().get());
@@ -277,7 +311,12 @@ bool BatchRequest::wait(std::optional<std::chrono::milliseconds> timeout) {
   }
   if (cancelled) throw Error(ErrorCode::cancelled, "the inference was cancelled");
   if (group->error) std::rethrow_exception(group->error);
-  for (const Tensor& all : group->outputs) {
+  for (size_t i = 0; i < group->outputs.size(); ++i) {
+    const Tensor& all = group->outputs[i];
+    if (model_->by_rows_[i]) {
+      outputs_.push_back(rows_of(all, model_->outputs()[i].shape, place_));
+      continue;
+    }
     Shape shape = all.shape();
     shape[0] = 1;
     const size_t bytes = static_cast<size_t>(count(shape)) * size_of(all.type());

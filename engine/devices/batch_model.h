@@ -82,6 +82,7 @@ class BatchModel final : public JoinedModel, public std::enable_shared_from_this
   void fill(InferRequest& request, const Group& group) const;
 
   const size_t images_;
+  std::vector<bool> by_rows_;  // by output: rows of DetectionOutput, which name their image
   const std::chrono::milliseconds timeout_;
   std::mutex mutex_;  // guards the members below, and all groups
   std::shared_ptr<Group> forming_;

@@ -56,6 +56,32 @@ cl_command_queue queue_of(const InferRequest& request);
 void set_input(InferRequest& request, size_t index, cl_mem buffer, size_t offset = 0,
                cl_event ready = nullptr);
 
+// The origin of memory that an application addresses by a pointer.
+enum class PointerKind {
+  // Any memory of the process. CPUs use it in place (CL_MEM_USE_HOST_PTR), and so do integrated
+  // GPUs if it begins at a multiple of 4096 bytes and the tensor takes a multiple of 64; others get
+  // and give copies.
+  host,
+  // Shared virtual memory of OpenCL 2.0: clSVMAlloc() on the model's context, coarse or fine grain;
+  // any memory where the device has fine-grain system SVM. Coarse-grain memory must not be mapped
+  // while an inference is in flight.
+  svm,
+  // Unified shared memory (cl_intel_unified_shared_memory): clHostMemAllocINTEL(),
+  // clSharedMemAllocINTEL(), or clDeviceMemAllocINTEL() of the model's device, on its context.
+  usm,
+};
+
+// Takes input `index` from memory at an address, as set_input() does from a buffer: dense,
+// row-major, of the port's type and shape. `bytes`: how many there are from `data` on. The memory
+// must stay allocated until the input is set again or the request is destroyed, and must not be
+// written from start() until wait() has returned. `ready`: not for host memory. Throws
+// Error{bad_argument} for memory that is too small or at no multiple of an element's size, and, of
+// USM, for memory of another context or device, and for what was freed, which start() throws as
+// well; OpenCL tells nothing of that about SVM. Throws Error{unsupported} if the device lacks such
+// memory.
+void set_input_pointer(InferRequest& request, size_t index, PointerKind kind, const void* data,
+                       size_t bytes, cl_event ready = nullptr);
+
 // Makes a buffer of the model's context usable for frames, in InferRequest::set_memory(): the
 // planes of a picture lie in it at any offsets. The buffer must hold the picture when set_memory()
 // is called, or commands that fill it must be on the request's queue by then.
@@ -84,6 +110,11 @@ Placement set_image(InferRequest& request, size_t index, cl_mem image,
 // Error{unsupported} for an output whose number of rows depends on the values.
 void set_output(InferRequest& request, size_t index, cl_mem buffer, size_t offset = 0);
 
+// Does what set_output() does, with memory at an address (see set_input_pointer()). Null: to host
+// memory of the request again.
+void set_output_pointer(InferRequest& request, size_t index, PointerKind kind, void* data,
+                        size_t bytes);
+
 // Does what set_output() does, with a buffer that the request allocates and owns. Each call returns
 // the same buffer.
 cl_mem output_buffer(InferRequest& request, size_t index);
@@ -95,9 +126,8 @@ cl_mem output_buffer(InferRequest& request, size_t index);
 // CL_UNORM_INT8 for bytes; CL_SIGNED_INT32 and CL_UNSIGNED_INT32.
 void set_output_image(InferRequest& request, size_t index, cl_mem image);
 
-// Returns why inputs and outputs in memory of the application are copied on the device, one line
-// each: "input 0 (image): copied, since kernels read f16, the buffer has f32". Empty if none is
-// copied.
+// Returns why inputs and outputs in memory of the application are copied, one line each: "input 0
+// (image): copied, since its kernels use f16, the application has f32". Empty if none is copied.
 std::vector<std::string> explain(const InferRequest& request);
 
 }  // namespace clinfer::opencl

@@ -29,6 +29,10 @@ DeviceModel& own(CompiledModel& model, SourcePlace place = SourcePlace::here()) 
   throw Error(ErrorCode::unsupported, "the model is not of one OpenCL device", place);
 }
 
+ocl::DevicePointer::Kind kind_of(PointerKind kind) {
+  return kind == PointerKind::svm ? ocl::DevicePointer::Kind::svm : ocl::DevicePointer::Kind::usm;
+}
+
 // Calls a function that takes OpenCL handles; `doing` describes it in the message of an OpenCL
 // error.
 template <typename Function>
@@ -125,6 +129,24 @@ void set_input(InferRequest& request, size_t index, cl_mem buffer, size_t offset
   });
 }
 
+void set_input_pointer(InferRequest& request, size_t index, PointerKind kind, const void* data,
+                       size_t bytes, cl_event ready) {
+  if (kind == PointerKind::host && ready != nullptr)
+    throw Error(ErrorCode::bad_argument,
+                "input " + std::to_string(index) +
+                    ": host memory is to hold the values when an inference starts; no event can "
+                    "say when it does");
+  guarded("taking an input from an address", [&] {
+    RequestInputs& inputs = own(request).inputs();
+    void* const memory = const_cast<void*>(data);  // it is only read
+    if (kind == PointerKind::host)
+      inputs.set_host_memory(index, memory, bytes);
+    else
+      inputs.set_pointer(index, kind_of(kind), memory, bytes, cl::Event(ready, true));
+    note_taken(request, index);
+  });
+}
+
 std::shared_ptr<ImportedMemory> import_buffer(CompiledModel& model, cl_mem buffer) {
   const cl::Context context = own(model).network().context->context;
   return guarded("importing a buffer", [&] {
@@ -171,8 +193,26 @@ Placement set_image(InferRequest& request, size_t index, cl_mem image,
 }
 
 void set_output(InferRequest& request, size_t index, cl_mem buffer, size_t offset) {
-  guarded("giving an output to a buffer",
-          [&] { own(request).outputs().set_buffer(index, cl::Buffer(buffer, true), offset); });
+  guarded("giving an output to a buffer", [&] {
+    RequestOutputs& outputs = own(request).outputs();
+    if (buffer == nullptr)
+      outputs.reset(index);
+    else
+      outputs.set_buffer(index, cl::Buffer(buffer, true), offset);
+  });
+}
+
+void set_output_pointer(InferRequest& request, size_t index, PointerKind kind, void* data,
+                        size_t bytes) {
+  guarded("giving an output to an address", [&] {
+    RequestOutputs& outputs = own(request).outputs();
+    if (data == nullptr)
+      outputs.reset(index);
+    else if (kind == PointerKind::host)
+      outputs.set_host_memory(index, data, bytes);
+    else
+      outputs.set_pointer(index, kind_of(kind), data, bytes);
+  });
 }
 
 cl_mem output_buffer(InferRequest& request, size_t index) {

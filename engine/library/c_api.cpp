@@ -574,6 +574,30 @@ const char* clinfer_request_explanation(clinfer_request* request, size_t index) 
   return index < request->explanations.size() ? request->explanations[index].c_str() : nullptr;
 }
 
+// ---- memory by its address ----------------------------------------------------------------------
+
+static_assert(static_cast<int>(clinfer::opencl::PointerKind::usm) == CLINFER_POINTER_USM);
+
+static clinfer::opencl::PointerKind pointer_kind(clinfer_pointer kind) {
+  return static_cast<clinfer::opencl::PointerKind>(
+      enumerator(kind, CLINFER_POINTER_USM, "kind of pointer"));
+}
+
+clinfer_status clinfer_request_set_input_pointer(clinfer_request* request, size_t index,
+                                                 clinfer_pointer kind, const void* data,
+                                                 size_t bytes) {
+  return guarded([&] {
+    clinfer::opencl::set_input_pointer(idle(request), index, pointer_kind(kind), data, bytes);
+  });
+}
+
+clinfer_status clinfer_request_set_output_pointer(clinfer_request* request, size_t index,
+                                                  clinfer_pointer kind, void* data, size_t bytes) {
+  return guarded([&] {
+    clinfer::opencl::set_output_pointer(idle(request), index, pointer_kind(kind), data, bytes);
+  });
+}
+
 // ---- states -------------------------------------------------------------------------------------
 
 clinfer_status clinfer_request_reset_states(clinfer_request* request) {

@@ -23,7 +23,7 @@ extern "C" {
 #define CLINFER_API __attribute__((visibility("default")))
 
 // Grows with each function or constant that is added.
-#define CLINFER_API_VERSION 2
+#define CLINFER_API_VERSION 3
 
 CLINFER_API const char* clinfer_version(void);   // version of the library: "0.2.0"
 CLINFER_API unsigned clinfer_api_version(void);  // CLINFER_API_VERSION of the library
@@ -331,6 +331,35 @@ CLINFER_API clinfer_status clinfer_request_state(clinfer_request* request, size_
 // Sets a state, as by an inference; the type is converted if it differs.
 CLINFER_API clinfer_status clinfer_request_set_state(clinfer_request* request, size_t index,
                                                      const clinfer_tensor* tensor);
+
+// ---- memory by its address: from version 3 of the interface on -------------------------------
+
+// The origin of memory that an application addresses by a pointer.
+typedef enum clinfer_pointer {
+  // Any memory of the process. Devices that share the host's memory use it in place, others get and
+  // give copies.
+  CLINFER_POINTER_HOST = 0,
+  // Shared virtual memory of OpenCL 2.0, of clSVMAlloc() on the model's context. Coarse-grain
+  // memory must not be mapped while an inference is in flight.
+  CLINFER_POINTER_SVM = 1,
+  // Unified shared memory (cl_intel_unified_shared_memory) of the model's context: host, shared, or
+  // of the model's device.
+  CLINFER_POINTER_USM = 2
+} clinfer_pointer;
+
+// Sets memory at an address as an input: dense, of the port's type and shape; `bytes` is how many
+// there are. Each start reads it, until the input is set in another way. It must stay allocated
+// until then or the request's end, and must not be written between start and the end of wait.
+// Memory that is too small or, of USM, of another context or freed, is CLINFER_BAD_ARGUMENT; start
+// looks again. Of SVM, OpenCL does not tell. CLINFER_UNSUPPORTED if the device lacks such memory.
+CLINFER_API clinfer_status clinfer_request_set_input_pointer(clinfer_request* request, size_t index,
+                                                             clinfer_pointer kind, const void* data,
+                                                             size_t bytes);
+// Sends an output to memory at an address, likewise, until this is changed; NULL: to host memory of
+// the request again.
+CLINFER_API clinfer_status clinfer_request_set_output_pointer(clinfer_request* request,
+                                                              size_t index, clinfer_pointer kind,
+                                                              void* data, size_t bytes);
 
 #ifdef __cplusplus
 }

@@ -19,15 +19,36 @@ Edge edge_of(const Node& node, const Argument& argument) {
   return {const_cast<Node*>(&node), static_cast<int>(argument.index)};
 }
 
+// Returns the memory object that holds a buffer's memory: the one that it is a part of, or itself.
+cl_mem whole_of(const cl::Buffer& buffer) {
+  const cl::Memory whole = buffer.getInfo<CL_MEM_ASSOCIATED_MEMOBJECT>();
+  return whole() != nullptr ? whole() : buffer();
+}
+
+// Returns the addresses at which the application has the memory, without the last; 0 and 0 for
+// buffers of OpenCL's own.
+std::pair<uintptr_t, uintptr_t> addresses_of(const BoundBuffer& memory) {
+  if (memory.pointer != nullptr) {
+    const auto begin = reinterpret_cast<uintptr_t>(memory.pointer->data());
+    return {begin, begin + memory.pointer->bytes()};
+  }
+  if ((memory.buffer.getInfo<CL_MEM_FLAGS>() & CL_MEM_USE_HOST_PTR) == 0) return {0, 0};
+  const auto begin = reinterpret_cast<uintptr_t>(memory.buffer.getInfo<CL_MEM_HOST_PTR>());
+  return {begin, begin + memory.buffer.getInfo<CL_MEM_SIZE>()};
+}
+
 bool is_tensor(const Argument& argument) {
   return argument.kind == Argument::Kind::input || argument.kind == Argument::Kind::output;
 }
 
 }  // namespace
 
-cl_mem whole_of(const cl::Buffer& buffer) {
-  const cl::Memory whole = buffer.getInfo<CL_MEM_ASSOCIATED_MEMOBJECT>();
-  return whole() != nullptr ? whole() : buffer();
+bool overlap(const BoundBuffer& a, const BoundBuffer& b) {
+  if (a.pointer == nullptr && b.pointer == nullptr && whole_of(a.buffer) == whole_of(b.buffer))
+    return true;
+  const auto [a_begin, a_end] = addresses_of(a);
+  const auto [b_begin, b_end] = addresses_of(b);
+  return a_begin < b_end && b_begin < a_end;
 }
 
 const InPlace::Uses& InPlace::uses_of(const SizedPlan& sized, const Edge& root) {
@@ -76,7 +97,7 @@ const InPlace::Uses& InPlace::uses_of(const SizedPlan& sized, const Edge& root) 
 }
 
 std::string InPlace::why_not(const SizedPlan& sized, const Edge& edge, const TensorDesc& given,
-                             const cl::Buffer& buffer, size_t offset, bool reads) {
+                             const BoundBuffer& memory, bool reads) {
   const TensorDesc& stored = edge.node->outputs[edge.port].desc;
   if (edge.node->is("Constant")) return "it is a constant";
   if (std::string why = why_copied(stored, given); !why.empty()) return why;
@@ -84,13 +105,10 @@ std::string InPlace::why_not(const SizedPlan& sized, const Edge& edge, const Ten
     return "its kernels use it as a part of another tensor";
   const Uses& uses = uses_of(sized, edge);
   if (!uses.refusal.empty()) return uses.refusal;
-  const auto flags = buffer.getInfo<CL_MEM_FLAGS>();
+  const cl_mem_flags flags = memory.pointer ? 0 : memory.buffer.getInfo<CL_MEM_FLAGS>();
   if (flags & (reads ? CL_MEM_WRITE_ONLY : CL_MEM_READ_ONLY))
     return std::string("kernels may not ") + (reads ? "read" : "write") + " the buffer (its flags)";
-  const auto address = (flags & CL_MEM_USE_HOST_PTR) != 0
-                           ? reinterpret_cast<uintptr_t>(buffer.getInfo<CL_MEM_HOST_PTR>())
-                           : uintptr_t{0};
-  if ((address + offset) % kAlignment != 0)
+  if ((addresses_of(memory).first + static_cast<uintptr_t>(memory.offset)) % kAlignment != 0)
     return "it does not begin at a multiple of " + std::to_string(kAlignment) + " bytes";
   return "";
 }
@@ -104,17 +122,17 @@ void InPlace::bind(QueueRun& run, const SizedPlan& sized, RequestMemory& memory,
     for (const Use& use : uses_of(sized, {const_cast<Node*>(tensor.first), tensor.second}).all)
       bind_argument(kernels[use.step][use.launch],
                     sized.plan.steps[use.step].kernels.launches[use.launch].arguments, use.argument,
-                    {to.buffer, to.offset + use.offset}, true);
+                    {to.buffer, to.offset + use.offset, {}, nullptr, to.pointer}, true);
   };
-  for (const auto& [tensor, buffer] : elsewhere)
+  for (const auto& [tensor, there] : elsewhere)
     if (!wanted.contains(tensor))
       set(tensor,
           run.bound(sized.place_of({const_cast<Node*>(tensor.first), tensor.second}), memory));
-  for (const auto& [tensor, buffer] : wanted) {
+  for (const auto& [tensor, there] : wanted) {
     const auto now = elsewhere.find(tensor);
-    if (now == elsewhere.end() || now->second.buffer() != buffer.buffer() ||
-        now->second.offset != buffer.offset)
-      set(tensor, buffer);
+    if (now == elsewhere.end() || now->second.buffer() != there.buffer() ||
+        now->second.pointer != there.pointer || now->second.offset != there.offset)
+      set(tensor, there);
   }
   elsewhere = wanted;
 }

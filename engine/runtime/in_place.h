@@ -1,4 +1,4 @@
-// Lets kernels of a plan read inputs, and write outputs, where these lie in buffers of the
+// Lets kernels of a plan read inputs, and write outputs, where these lie in memory of the
 // application, instead of in the memory of the request.
 #pragma once
 
@@ -17,11 +17,11 @@ class InPlace {
   using Tensor = std::pair<const Node*, int>;  // a storage root
   using Wanted = std::map<Tensor, BoundBuffer>;
 
-  // Returns why kernels do not use the tensor in this buffer, `offset` bytes from its start; "" if
-  // they do. `given`: the tensor as the application has it. `reads`: an input, else an output.
+  // Returns why kernels do not use the tensor in this memory; "" if they do. `given`: the tensor as
+  // the application has it. `reads`: an input, else an output.
   std::string why_not(const SizedPlan& sized, const Edge& edge, const TensorDesc& given,
-                      const cl::Buffer& buffer, size_t offset, bool reads);
-  // Makes the kernels of that plan and memory use these buffers for these tensors, and the memory
+                      const BoundBuffer& memory, bool reads);
+  // Makes the kernels of that plan use the wanted memory for these tensors, and that of the request
   // for all others. Throws cl::Error.
   void bind(QueueRun& run, const SizedPlan& sized, RequestMemory& memory, const Wanted& wanted);
 
@@ -40,7 +40,7 @@ class InPlace {
   std::map<std::pair<const SizedPlan*, Tensor>, Uses> uses_;
 };
 
-// Returns the memory object that holds a buffer's memory: the one that it is a part of, or itself.
-cl_mem whole_of(const cl::Buffer& buffer);
+// Returns whether two pieces of memory of the application may have bytes in common.
+bool overlap(const BoundBuffer& a, const BoundBuffer& b);
 
 }  // namespace clinfer

@@ -78,6 +78,7 @@ void DeviceRequest::start(size_t images) {
   ocl::refuse_forks();
   called_ = Clock::now();
   inputs_.begin(images);
+  outputs_.check();
   try {
     enqueue(images);
   } catch (const cl::Error& error) {
@@ -110,6 +111,7 @@ void DeviceRequest::enqueue(size_t images) {
   inputs_.enqueue();
   const auto lock = work_.take_stream();
   states_.enqueue();
+  outputs_.lend();
   next_step_ = 0;
   given_up_ = cancelled_ = false;
   host_ns_.assign(work_.sized->plan.steps.size(), 0);
@@ -125,6 +127,8 @@ void DeviceRequest::abandon() noexcept {
   try {
     {
       const std::lock_guard lock(stream_.mutex);  // any request may have used the stream last
+      inputs_.take_back();
+      outputs_.take_back();
       done_ = work_.run->end_of_all();
     }
     signal_.reset();
@@ -168,6 +172,8 @@ void DeviceRequest::run_segment() {
   } else {
     outputs_.read_results();
     states_.save(outputs_);
+    inputs_.take_back();
+    outputs_.take_back();
   }
   done_.reset();  // frees the completion, which end() may use again
   done_ = work_.run->end();

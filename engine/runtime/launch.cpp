@@ -30,6 +30,13 @@ cl::Buffer SubBuffers::part_of(const cl::Buffer& whole, size_t origin, size_t by
   return parts_.back();
 }
 
+static void set_memory(cl::Kernel& kernel, cl_uint number, const BoundBuffer& bound) {
+  if (bound.pointer != nullptr)
+    bound.pointer->set_argument(kernel, number);
+  else
+    kernel.setArg(number, bound.buffer);
+}
+
 void bind_argument(cl::Kernel& kernel, const std::vector<Argument>& arguments, size_t index,
                    const BoundBuffer& bound, bool buffer) {
   cl_uint number = 0;
@@ -38,7 +45,7 @@ void bind_argument(cl::Kernel& kernel, const std::vector<Argument>& arguments, s
                       arguments[i].kind == Argument::Kind::image || arguments[i].address_bytes
                   ? 1
                   : 2;
-  if (buffer) kernel.setArg(number, bound.buffer);
+  if (buffer) set_memory(kernel, number, bound);
   kernel.setArg(number + 1, element_offset(arguments[index], bound.offset));
 }
 
@@ -60,7 +67,7 @@ void bind_arguments(cl::Kernel& kernel, const KernelSpec& spec,
                                                   argument.address_bytes));
       continue;
     }
-    kernel.setArg(index++, bound.buffer);
+    set_memory(kernel, index++, bound);
     kernel.setArg(index++, element_offset(argument, bound.offset));
   }
 }

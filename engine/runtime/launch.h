@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <tuple>
 #include <vector>
 
 #include "engine/ocl/device.h"
+#include "engine/ocl/device_pointer.h"
 #include "engine/plan/cut.h"
 
 namespace clinfer {
@@ -40,6 +42,8 @@ struct BoundBuffer {
   int64_t offset = 0;   // from the start of the buffer to the tensor's first element, in bytes
   cl::Image2D image{};  // for arguments that are images, instead of the buffer and the offset
   SubBuffers* parts = nullptr;  // of the buffer; only custom layers need them
+  // Memory of the application that kernels address by a pointer, instead of the buffer; may be null.
+  std::shared_ptr<const ocl::DevicePointer> pointer{};
 };
 
 // Converts a byte offset into the value of the offset argument, which counts elements of the

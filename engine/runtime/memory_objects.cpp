@@ -1,6 +1,8 @@
 // Checks memory objects of applications.
 #include "engine/runtime/memory_objects.h"
 
+#include <cstdint>
+
 namespace clinfer {
 
 void check_memory_object(const ocl::Context& context, const cl::Memory& memory,
@@ -29,6 +31,21 @@ void check_range(const cl::Buffer& buffer, size_t offset, const TensorDesc& desc
                 what + ": " + to_string(desc.shape) + " of " + std::string(name_of(desc.type)) +
                     " needs " + std::to_string(bytes) + " bytes from " + std::to_string(offset) +
                     " on, the buffer has " + std::to_string(all));
+}
+
+size_t check_range(const void* data, size_t bytes, const TensorDesc& desc,
+                   const std::string& what) {
+  const auto needed = static_cast<size_t>(desc.elements()) * size_of(desc.type);
+  if (data == nullptr) throw Error(ErrorCode::bad_argument, what + " is null");
+  if (reinterpret_cast<uintptr_t>(data) % size_of(desc.type) != 0)
+    throw Error(ErrorCode::bad_argument, what + ": its address is no multiple of an element's " +
+                                             std::to_string(size_of(desc.type)) + " bytes");
+  if (bytes < needed)
+    throw Error(ErrorCode::bad_argument, what + ": " + to_string(desc.shape) + " of " +
+                                             std::string(name_of(desc.type)) + " needs " +
+                                             std::to_string(needed) + " bytes, there are " +
+                                             std::to_string(bytes));
+  return needed;
 }
 
 size_t components_of(cl_channel_order order) {

@@ -17,6 +17,10 @@ void check_memory_object(const ocl::Context& context, const cl::Memory& memory,
 void check_range(const cl::Buffer& buffer, size_t offset, const TensorDesc& desc,
                  const std::string& what);
 
+// Throws Error{bad_argument} unless `bytes` bytes at `data` hold the dense tensor. Returns how many
+// it takes.
+size_t check_range(const void* data, size_t bytes, const TensorDesc& desc, const std::string& what);
+
 size_t components_of(cl_channel_order order);  // 0 for an order that is not supported
 
 // Returns whether the channels of an image have this element type.

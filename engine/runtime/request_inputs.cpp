@@ -44,9 +44,12 @@ bool RequestInputs::is_stored_as_given(size_t target) const {
 }
 
 void RequestInputs::replace_input(size_t target) {
-  host_[target].dirty = host_[target].from_memory = false;
-  if (const auto found = device_.find(target); found != device_.end())
+  host_[target].dirty = false;
+  host_[target].from.reset();
+  if (const auto found = device_.find(target); found != device_.end()) {
     found->second.bound = found->second.pending = false;
+    found->second.lent.reset();
+  }
   for (auto& [place, picture] : pictures_)
     if (place.first == target) picture.due = picture.on_device = false;
   lost_.found(target);
@@ -56,12 +59,14 @@ void RequestInputs::keep_other_images(size_t target, size_t images) {
   HostInput& input = host_[target];
   const auto device = device_.find(target);
   if (images == 1) {
-    input.dirty = input.from_memory = false;
+    input.dirty = false;
+    input.from.reset();
     if (device != device_.end()) device->second.bound = device->second.pending = false;
     return;
   }
-  if (std::exchange(input.from_memory, false)) {
+  if (input.from != nullptr) {
     convert_memory(target);
+    input.from.reset();
     input.dirty = true;
   }
   if (device == device_.end()) return;
@@ -114,7 +119,7 @@ void RequestInputs::upload_again() {
     const bool in_use =
         std::ranges::none_of(pictures_,
                              [&](const auto& picture) { return picture.first.first == target; }) &&
-        (device == device_.end() || !device->second.bound) && !host_[target].from_memory;
+        (device == device_.end() || !device->second.bound) && host_[target].from == nullptr;
     host_[target].dirty |= in_use && host_[target].stored != nullptr;
   }
 }
@@ -129,7 +134,7 @@ std::span<std::byte> RequestInputs::memory(size_t index) try {
     std::fill_n(input.memory->data(), bytes, std::byte{0});
   }
   replace_input(target);
-  input.from_memory = true;
+  input.from = input.memory;
   return {input.memory->data(), bytes};
 } catch (const cl::Error& error) {
   ocl::rethrow(error, "allocating memory for an input");
@@ -142,10 +147,46 @@ void RequestInputs::set_buffer(size_t index, const cl::Buffer& buffer, size_t of
   const std::string what = "the buffer for input " + std::to_string(index);
   check_memory_object(*network_.context, buffer, CL_MEM_OBJECT_BUFFER, what);
   check_range(buffer, offset, TensorDesc::row_major(port.type, port.shape), what);
-  DeviceInput& input = device_[target];
+  take(target, {buffer, static_cast<int64_t>(offset)}, nullptr, ready);
+}
+
+static std::string memory_for(size_t input) {
+  return "the memory for input " + std::to_string(input);
+}
+
+size_t RequestInputs::check_memory(size_t index, const void* data, size_t bytes) const {
+  const Port& port = network_.network_inputs[tensor_input(index)];
+  return check_range(data, bytes, TensorDesc::row_major(port.type, port.shape), memory_for(index));
+}
+
+void RequestInputs::set_host_memory(size_t index, void* data, size_t bytes) {
+  const size_t needed = check_memory(index, data, bytes), target = network_input(index);
+  const ocl::Context& context = *network_.context;
+  if (auto lent = LentMemory::make(context, work_.stream.queue, data, needed, true)) {
+    const cl::Buffer buffer = lent->buffer();
+    return take(target, {buffer}, std::move(lent), {});
+  }
   replace_input(target);
-  input.buffer = buffer;
-  input.offset = offset;
+  // The application owns the memory.
+  const std::shared_ptr<std::byte> there(std::shared_ptr<void>(), static_cast<std::byte*>(data));
+  host_[target].from = std::make_shared<ocl::HostMemory>(context, there, needed);
+}
+
+void RequestInputs::set_pointer(size_t index, ocl::DevicePointer::Kind kind, void* data,
+                                size_t bytes, const cl::Event& ready) {
+  check_memory(index, data, bytes);
+  BoundBuffer memory;
+  memory.pointer =
+      std::make_shared<ocl::DevicePointer>(*network_.context, kind, data, bytes, memory_for(index));
+  take(network_input(index), std::move(memory), nullptr, ready);
+}
+
+void RequestInputs::take(size_t target, BoundBuffer memory, std::unique_ptr<LentMemory> lent,
+                         const cl::Event& ready) {
+  replace_input(target);
+  DeviceInput& input = device_[target];
+  input.memory = std::move(memory);
+  input.lent = std::move(lent);
   input.ready = ready;
   input.bound = true;
 }
@@ -154,18 +195,22 @@ std::string RequestInputs::why_copied(const SizedPlan& sized, size_t target,
                                       const DeviceInput& input) const {
   const Port& port = network_.network_inputs[target];
   return work_.in_place.why_not(sized, {sized.plan.graph->parameters[target], 0},
-                                TensorDesc::row_major(port.type, port.shape), input.buffer,
-                                input.offset, true);
+                                TensorDesc::row_major(port.type, port.shape), input.memory, true);
 }
 
 std::vector<std::string> RequestInputs::explain() const {
+  std::map<size_t, std::string> reasons;
+  for (const auto& [target, input] : device_)
+    if (input.bound) reasons[target] = why_copied(network_.whole, target, input);
+  for (size_t target = 0; target < host_.size(); ++target)
+    if (host_[target].from != nullptr && host_[target].from != host_[target].memory)
+      reasons[target] = LentMemory::why_not(*network_.context, host_[target].from->data(),
+                                            host_[target].from->bytes());
   std::vector<std::string> lines;
-  for (const auto& [target, input] : device_) {
-    if (!input.bound) continue;
-    if (const std::string why = why_copied(network_.whole, target, input); !why.empty())
+  for (const auto& [target, why] : reasons)
+    if (!why.empty())
       lines.push_back("input " + std::to_string(target) + " (" +
                       network_.network_inputs[target].name + "): copied, since " + why);
-  }
   return lines;
 }
 
@@ -174,13 +219,14 @@ void RequestInputs::find_in_place(const SizedPlan& sized, InPlace::Wanted& wante
     // A plan for a part of a batch has a tensor of its own, which begins like the whole one.
     input.in_place =
         input.bound && &sized == &network_.whole && why_copied(sized, target, input).empty();
-    if (input.in_place)
-      wanted[{sized.plan.graph->parameters[target], 0}] = {input.buffer,
-                                                           static_cast<int64_t>(input.offset)};
+    if (input.in_place) wanted[{sized.plan.graph->parameters[target], 0}] = input.memory;
   }
 }
 
 void RequestInputs::begin(size_t images) {
+  for (const auto& [target, input] : device_)
+    if ((input.bound || input.pending) && input.memory.pointer != nullptr)
+      input.memory.pointer->check();  // it may have been freed
   images_ = images;
   if (planes_.pending()) {
     const PictureInput& picture = *network_.picture;
@@ -213,7 +259,7 @@ bool RequestInputs::need_queue() const {
 }
 
 bool RequestInputs::is_set_anew(size_t target) const {
-  if (host_[target].dirty || host_[target].from_memory) return true;
+  if (host_[target].dirty || host_[target].from != nullptr) return true;
   if (const auto found = device_.find(target);
       found != device_.end() && (found->second.bound || found->second.pending))
     return true;
@@ -239,12 +285,12 @@ void RequestInputs::take_along(const RequestMemory& before) {
 // Converts inputs that the device stores in another form than the port states.
 void RequestInputs::convert_memory(size_t target) {
   const Port& port = network_.network_inputs[target];
-  store(target, Tensor::view(port.type, port.shape, host_[target].memory->data(), nullptr));
+  store(target, Tensor::view(port.type, port.shape, host_[target].from->data(), nullptr));
 }
 
 void RequestInputs::enqueue() {
   for (size_t i = 0; i < host_.size(); ++i) {
-    if (!host_[i].from_memory || is_stored_as_given(i)) continue;
+    if (host_[i].from == nullptr || is_stored_as_given(i)) continue;
     convert_memory(i);
     host_[i].dirty = true;
   }
@@ -264,15 +310,17 @@ void RequestInputs::enqueue() {
 void RequestInputs::upload() {
   for (size_t i = 0; i < host_.size(); ++i) {
     HostInput& input = host_[i];
-    const bool direct = input.from_memory && !input.dirty;
-    const ocl::HostMemory* const from = (direct ? input.memory : input.stored).get();
+    const bool direct = input.from != nullptr && !input.dirty;
+    const ocl::HostMemory* const from = (direct ? input.from : input.stored).get();
     if ((!input.dirty && !direct) || from == nullptr || stored_input(i).elements() == 0) continue;
     work_.run->write(network_.whole.place_of(Edge{network_.plan().graph->parameters[i], 0}),
-                     from->data(), from->bytes());
+                     from->data(),
+                     static_cast<size_t>(stored_input(i).span()) * size_of(stored_input(i).type));
     input.dirty = false;
   }
   for (auto& [target, input] : device_) {
     if (!input.bound && !input.pending) continue;
+    if (input.lent != nullptr) input.lent->lend();
     const std::vector<cl::Event> after{input.ready};
     if (input.in_place) {
       if (input.ready() != nullptr) work_.stream.queue.enqueueBarrierWithWaitList(&after);
@@ -281,12 +329,20 @@ void RequestInputs::upload() {
       if (input.copy == nullptr)
         input.copy = std::make_unique<TensorCopy>(
             network_, TensorDesc::row_major(port.type, port.shape), stored_input(target));
-      input.copy->enqueue(work_.stream.queue, {input.buffer, static_cast<int64_t>(input.offset)},
+      input.copy->enqueue(work_.stream.queue, input.memory,
                           work_.buffer_of({network_.plan().graph->parameters[target], 0}),
                           input.ready() != nullptr ? &after : nullptr);
     }
     input.pending = false;
     input.ready = {};
+  }
+}
+
+void RequestInputs::take_back() {
+  for (auto& [target, input] : device_) {
+    if (input.lent == nullptr) continue;
+    input.lent->take_back();
+    if (!input.bound && !input.pending) input.lent.reset();
   }
 }
 

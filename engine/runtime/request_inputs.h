@@ -8,9 +8,11 @@
 #include <span>
 #include <vector>
 
+#include "engine/ocl/device_pointer.h"
 #include "engine/ocl/host_memory.h"
 #include "engine/runtime/frames/imported_planes.h"
 #include "engine/runtime/frames/lost_images.h"
+#include "engine/runtime/lent_memory.h"
 #include "engine/runtime/request_work.h"
 #include "engine/runtime/tensor_copy.h"
 
@@ -29,6 +31,9 @@ class RequestInputs {
   std::span<std::byte> memory(size_t index);
   void upload_again();
   void set_buffer(size_t index, const cl::Buffer& buffer, size_t offset, const cl::Event& ready);
+  void set_host_memory(size_t index, void* data, size_t bytes);
+  void set_pointer(size_t index, ocl::DevicePointer::Kind kind, void* data, size_t bytes,
+                   const cl::Event& ready);
   Placement set_frame(size_t index, const Frame& frame, const FrameTransform& transform,
                       size_t image, const FrameMemory* memory);
   Placement set_surface(size_t index, const std::shared_ptr<ImportedSurface>& surface,
@@ -56,6 +61,9 @@ class RequestInputs {
   void take_along(const RequestMemory& before);
   // Gives the device all that the next inference reads. Locks the stream.
   void enqueue();
+  // Enqueues that host memory which was lent to the device goes back to the application. Needs the
+  // stream locked.
+  void take_back();
   // Forgets an inference that was broken off; frames that the device has not got are lost.
   void abandon();
   // Returns an owner of everything that work in flight may still use.
@@ -67,16 +75,16 @@ class RequestInputs {
   struct HostInput {
     std::shared_ptr<ocl::HostMemory> stored;  // null until the input is first set
     bool dirty = false;
-    // The memory that memory() returned, in the port's type and shape. `from_memory`: the input was
-    // set by writing there.
+    // The memory that memory() returned, in the port's type and shape.
     std::shared_ptr<ocl::HostMemory> memory;
-    bool from_memory = false;
+    // The memory that each start() reads: that one or the application's; null: neither.
+    std::shared_ptr<ocl::HostMemory> from;
   };
-  // An input in a buffer of the application, which each start() copies.
+  // An input in memory of the application, which each start() reads there or copies.
   struct DeviceInput {
-    cl::Buffer buffer;
-    size_t offset = 0;
-    cl::Event ready;  // event that the next copy waits for; may be none
+    BoundBuffer memory;
+    std::unique_ptr<LentMemory> lent;  // if that is host memory; may be null
+    cl::Event ready;                   // event that the next copy waits for; may be none
     std::unique_ptr<TensorCopy> copy;
     bool bound = false;    // false: another function has set the input since
     bool pending = false;  // needed by the next start(), even if images of the input were set since
@@ -100,6 +108,9 @@ class RequestInputs {
   std::string why_copied(const SizedPlan& sized, size_t target, const DeviceInput& input) const;
   size_t network_input(size_t index) const;  // converts an index into the model's inputs()
   size_t tensor_input(size_t index) const;   // the same, for an input that is no plane
+  // Refuses what tensor_input() does, and memory of the application that does not hold the tensor.
+  // Returns how many bytes it takes.
+  size_t check_memory(size_t index, const void* data, size_t bytes) const;
   const TensorDesc& stored_input(size_t target) const;
   size_t images_in(size_t target, bool nhwc) const;
   // Returns whether the next inference computes the image.
@@ -108,6 +119,8 @@ class RequestInputs {
   bool is_set_anew(size_t target) const;
   // Forgets earlier values of an input.
   void replace_input(size_t target);
+  void take(size_t target, BoundBuffer memory, std::unique_ptr<LentMemory> lent,
+            const cl::Event& ready);
   // Prepares for setting one image of an input: the other images keep the values that they have.
   void keep_other_images(size_t target, size_t images);
   // Stores a tensor of the input's shape as the plan has it.

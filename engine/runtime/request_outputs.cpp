@@ -2,6 +2,7 @@
 #include "engine/runtime/request_outputs.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "engine/graph/evaluate.h"
 #include "engine/runtime/memory_objects.h"
@@ -23,31 +24,88 @@ void RequestOutputs::check_redirectable(size_t index) const {
                     " has as many rows as its values say: read it by output()");
 }
 
-TensorDesc RequestOutputs::given(size_t index) const {
+TensorDesc RequestOutputs::seen(size_t index) const {
   const Port& port = network_.outputs[index];
   return TensorDesc::row_major(host_type(port.type), port.shape);
 }
 
 void RequestOutputs::set_buffer(size_t index, const cl::Buffer& buffer, size_t offset) {
   check_redirectable(index);
-  if (buffer() == nullptr) {
-    device_.erase(index);
-    return;
-  }
   const std::string what = "the buffer for output " + std::to_string(index);
   check_memory_object(*network_.context, buffer, CL_MEM_OBJECT_BUFFER, what);
-  check_range(buffer, offset, given(index), what);
-  DeviceOutput& output = device_[index];
-  output.buffer = buffer;
-  output.offset = offset;
+  check_range(buffer, offset, seen(index), what);
+  give(index).memory = {buffer, static_cast<int64_t>(offset)};
+}
+
+static std::string memory_for(size_t output) {
+  return "the memory for output " + std::to_string(output);
+}
+
+size_t RequestOutputs::check_memory(size_t index, const void* data, size_t bytes) const {
+  check_redirectable(index);
+  return check_range(data, bytes, seen(index), memory_for(index));
+}
+
+void RequestOutputs::set_host_memory(size_t index, void* data, size_t bytes) {
+  const size_t needed = check_memory(index, data, bytes);
+  auto lent = LentMemory::make(*network_.context, work_.stream.queue, data, needed, false);
+  GivenOutput& output = give(index);
+  if (lent == nullptr) {
+    output.host = data;
+    return;
+  }
+  output.memory.buffer = lent->buffer();
+  output.lent = std::move(lent);
+}
+
+void RequestOutputs::set_pointer(size_t index, ocl::DevicePointer::Kind kind, void* data,
+                                 size_t bytes) {
+  check_memory(index, data, bytes);
+  auto pointer =
+      std::make_shared<ocl::DevicePointer>(*network_.context, kind, data, bytes, memory_for(index));
+  give(index).memory.pointer = std::move(pointer);
+}
+
+void RequestOutputs::reset(size_t index) {
+  check_redirectable(index);
+  given_.erase(index);
+}
+
+// Forgets where the output went before.
+RequestOutputs::GivenOutput& RequestOutputs::give(size_t index) {
+  GivenOutput& output = given_[index];
+  output.memory = {};
+  output.lent.reset();
+  output.host = nullptr;
   output.image = {};
+  return output;
+}
+
+bool RequestOutputs::need_queue() const {
+  return std::ranges::any_of(given_,
+                             [](const auto& output) { return output.second.host == nullptr; });
+}
+
+void RequestOutputs::check() const {
+  for (const auto& [index, output] : given_)
+    if (output.memory.pointer != nullptr) output.memory.pointer->check();
+}
+
+void RequestOutputs::lend() {
+  for (auto& [index, output] : given_)
+    if (output.lent != nullptr) output.lent->lend();
+}
+
+void RequestOutputs::take_back() {
+  for (auto& [index, output] : given_)
+    if (output.lent != nullptr) output.lent->take_back();
 }
 
 const cl::Buffer& RequestOutputs::own_buffer(size_t index) {
   check_redirectable(index);
   cl::Buffer& own = own_[index];
   if (own() == nullptr) {
-    const TensorDesc desc = given(index);
+    const TensorDesc desc = seen(index);
     const auto bytes = static_cast<size_t>(desc.elements()) * size_of(desc.type);
     own = cl::Buffer(network_.context->context, CL_MEM_READ_WRITE, std::max<size_t>(bytes, 1));
   }
@@ -59,7 +117,7 @@ void RequestOutputs::set_image(size_t index, const cl::Image2D& image) {
   check_memory_object(*network_.context, image, CL_MEM_OBJECT_IMAGE2D,
                       "the image for output " + std::to_string(index));
   check_redirectable(index);
-  const TensorDesc desc = given(index);
+  const TensorDesc desc = seen(index);
   const cl_image_format format = image.getImageInfo<CL_IMAGE_FORMAT>();
   const size_t components = components_of(format.image_channel_order);
   const size_t width = image.getImageInfo<CL_IMAGE_WIDTH>(),
@@ -76,11 +134,11 @@ void RequestOutputs::set_image(size_t index, const cl::Image2D& image) {
                     " components cannot hold it (components are the last dimension)");
   }
   own_buffer(index);
-  device_.at(index).image = image;
+  given_.at(index).image = image;
 }
 
 void RequestOutputs::deliver(size_t index, const Edge& edge) {
-  DeviceOutput& output = device_.at(index);
+  GivenOutput& output = given_.at(index);
   const TensorDesc& from = edge.node->outputs[edge.port].desc;
   const TensorDesc to = TensorDesc::row_major(host_type(network_.outputs[index].type), from.shape);
   if (to.elements() == 0) return;
@@ -88,37 +146,46 @@ void RequestOutputs::deliver(size_t index, const Edge& edge) {
     // The kernels have written it there.
   } else if (is_on_host(edge)) {
     const Tensor value = value_of(edge, to.type);
-    work_.stream.queue.enqueueWriteBuffer(output.buffer, CL_TRUE, output.offset, value.bytes(),
-                                          value.raw());
+    if (output.memory.pointer != nullptr)
+      output.memory.pointer->write(work_.stream.queue, value.raw(), value.bytes());
+    else
+      work_.stream.queue.enqueueWriteBuffer(output.memory.buffer, CL_TRUE,
+                                            static_cast<size_t>(output.memory.offset),
+                                            value.bytes(), value.raw());
   } else {
     auto& copy = output.copies[work_.sized];
     if (copy == nullptr) copy = std::make_unique<TensorCopy>(network_, from, to);
     copy->enqueue(work_.stream.queue, work_.by_queue.bound(work_.sized->place_of(edge)),
-                  {output.buffer, static_cast<int64_t>(output.offset)});
+                  output.memory);
   }
   if (output.image() == nullptr) return;
-  work_.stream.queue.enqueueCopyBufferToImage(output.buffer, output.image, output.offset, {0, 0, 0},
+  work_.stream.queue.enqueueCopyBufferToImage(output.memory.buffer, output.image,
+                                              static_cast<size_t>(output.memory.offset), {0, 0, 0},
                                               {output.image.getImageInfo<CL_IMAGE_WIDTH>(),
                                                output.image.getImageInfo<CL_IMAGE_HEIGHT>(), 1});
 }
 
 std::string RequestOutputs::why_copied(const SizedPlan& sized, size_t index,
-                                       const DeviceOutput& output,
+                                       const GivenOutput& output,
                                        const InPlace::Wanted& inputs) const {
+  if (output.host != nullptr) {
+    const TensorDesc desc = seen(index);
+    return LentMemory::why_not(*network_.context, output.host,
+                               static_cast<size_t>(desc.elements()) * size_of(desc.type));
+  }
   const Edge& edge = sized.plan.graph->results[index]->inputs[0];
   const Node* const producer = storage_root(edge).node;
   if (std::ranges::any_of(sized.plan.steps,
                           [&](const Step& step) { return step.node == producer && step.on_host; }))
     return "the host computes it";
-  for (const auto& [tensor, buffer] : inputs)
-    if (whole_of(buffer.buffer) == whole_of(output.buffer))
-      return "an input lies in the same memory";
-  return work_.in_place.why_not(sized, edge, given(index), output.buffer, output.offset, false);
+  for (const auto& [tensor, memory] : inputs)
+    if (overlap(memory, output.memory)) return "an input lies in the same memory";
+  return work_.in_place.why_not(sized, edge, seen(index), output.memory, false);
 }
 
 std::vector<std::string> RequestOutputs::explain(const InPlace::Wanted& inputs) const {
   std::vector<std::string> lines;
-  for (const auto& [index, output] : device_)
+  for (const auto& [index, output] : given_)
     if (const std::string why = why_copied(network_.whole, index, output, inputs); !why.empty())
       lines.push_back("output " + std::to_string(index) + " (" + network_.outputs[index].name +
                       "): copied, since " + why);
@@ -127,11 +194,10 @@ std::vector<std::string> RequestOutputs::explain(const InPlace::Wanted& inputs) 
 
 void RequestOutputs::find_in_place(const SizedPlan& sized, InPlace::Wanted& wanted) {
   const InPlace::Wanted inputs = wanted;
-  for (auto& [index, output] : device_) {
+  for (auto& [index, output] : given_) {
     output.in_place = &sized == &network_.whole && why_copied(sized, index, output, inputs).empty();
     const Edge& edge = sized.plan.graph->results[index]->inputs[0];
-    if (output.in_place)
-      wanted[{edge.node, edge.port}] = {output.buffer, static_cast<int64_t>(output.offset)};
+    if (output.in_place) wanted[{edge.node, edge.port}] = output.memory;
   }
 }
 
@@ -152,7 +218,8 @@ void RequestOutputs::read_operands(const Node& host_step) {
 void RequestOutputs::read_results() {
   const std::vector<Node*>& results = work_.sized->plan.graph->results;
   for (size_t i = 0; i < network_.outputs.size(); ++i) {
-    if (device_.contains(i))
+    const auto given = given_.find(i);
+    if (given != given_.end() && given->second.host == nullptr)
       deliver(i, results[i]->inputs[0]);
     else
       read_back(results[i]->inputs[0], true);
@@ -225,13 +292,17 @@ void RequestOutputs::collect() {
   const Graph& graph = *work_.sized->plan.graph;
   outputs_.clear();
   for (size_t i = 0; i < network_.outputs.size(); ++i) {
-    if (device_.contains(i)) {
-      outputs_.emplace_back();
-      continue;
-    }
     const ElementType port = network_.outputs[i].type;
     const Edge& edge = graph.results[i]->inputs[0];
     ElementType type = host_type(port);
+    if (const auto given = given_.find(i); given != given_.end()) {
+      if (void* const to = given->second.host) {
+        const Tensor value = value_of(edge, type);
+        std::memcpy(to, value.raw(), value.bytes());
+      }
+      outputs_.emplace_back();
+      continue;
+    }
     if (is_float(port) && network_.options.half_outputs && lies_as_half(edge))
       type = ElementType::f16;
     outputs_.push_back(value_of(edge, type));
@@ -247,9 +318,13 @@ const Tensor& RequestOutputs::at(size_t index) const {
   if (work_.running || outputs_.empty())
     throw Error(ErrorCode::bad_argument, "there is no output " + std::to_string(index) +
                                              " before an inference has finished");
-  if (device_.contains(index) || outputs_[index].empty())
-    throw Error(ErrorCode::bad_argument,
-                "output " + std::to_string(index) + " goes to memory of the device");
+  if (const auto given = given_.find(index); given != given_.end() || outputs_[index].empty()) {
+    const bool on_host =
+        given != given_.end() && (given->second.host != nullptr || given->second.lent != nullptr);
+    throw Error(ErrorCode::bad_argument, "output " + std::to_string(index) +
+                                             " goes to memory of the " +
+                                             (on_host ? "application" : "device"));
+  }
   return outputs_[index];
 }
 

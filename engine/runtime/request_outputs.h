@@ -6,7 +6,9 @@
 #include <memory>
 #include <vector>
 
+#include "engine/ocl/device_pointer.h"
 #include "engine/ocl/host_memory.h"
+#include "engine/runtime/lent_memory.h"
 #include "engine/runtime/request_work.h"
 #include "engine/runtime/tensor_copy.h"
 
@@ -19,17 +21,28 @@ class RequestOutputs {
   // Implement the functions of engine/opencl.h. Their settings hold until they are changed. Throw
   // cl::Error as well.
   void set_buffer(size_t index, const cl::Buffer& buffer, size_t offset);
+  void set_host_memory(size_t index, void* data, size_t bytes);
+  void set_pointer(size_t index, ocl::DevicePointer::Kind kind, void* data, size_t bytes);
   const cl::Buffer& own_buffer(size_t index);
+  void reset(size_t index);  // to host memory of the request
   void set_image(size_t index, const cl::Image2D& image);
 
   // Implements opencl::explain() for outputs. `inputs`: those that are read in place.
   std::vector<std::string> explain(const InPlace::Wanted& inputs) const;
 
+  // Returns whether an output goes to memory of the application.
+  bool are_given() const { return !given_.empty(); }
   // Returns whether an output goes to memory of the device, which CUDA graphs do not support.
-  bool need_queue() const { return !device_.empty(); }
+  bool need_queue() const;
+  // Throws Error{bad_argument} for memory of the application that is gone, as far as that is known.
+  void check() const;
   // Notes the outputs that kernels of `sized` write to buffers of the application in the next
   // inference; `wanted` has the inputs.
   void find_in_place(const SizedPlan& sized, InPlace::Wanted& wanted);
+  // Enqueue that host memory of the application goes to the device, and back to the application.
+  // Need the stream locked.
+  void lend();
+  void take_back();
   // Releases the results of the last inference.
   void clear();
   // Begins a segment. One of the two functions below reads back what it computes. Needs the stream
@@ -52,11 +65,13 @@ class RequestOutputs {
   std::shared_ptr<void> leave();
 
  private:
-  // An output that goes to memory of the device.
-  struct DeviceOutput {
-    cl::Buffer buffer;
-    size_t offset = 0;
-    cl::Image2D image;  // receives the buffer's elements; may be none
+  // An output that goes to memory of the application.
+  struct GivenOutput {
+    BoundBuffer memory;
+    std::unique_ptr<LentMemory> lent;  // if that is host memory; may be null
+    // Host memory to which collect() copies, instead of `memory`; may be null.
+    void* host = nullptr;
+    cl::Image2D image;  // receives the elements of `memory`; may be none
     std::map<const SizedPlan*, std::unique_ptr<TensorCopy>> copies;
     bool in_place = false;  // the next inference writes it where it is to lie
   };
@@ -69,9 +84,13 @@ class RequestOutputs {
   static std::pair<const Node*, int> key(const Edge& edge) { return {edge.node, edge.port}; }
 
   void check_redirectable(size_t index) const;
-  TensorDesc given(size_t index) const;  // as applications see it
+  // Does what check_redirectable() does, and checks memory of the application for the output.
+  // Returns how many bytes it takes.
+  size_t check_memory(size_t index, const void* data, size_t bytes) const;
+  TensorDesc seen(size_t index) const;  // as applications see it
   // `inputs`: memory that the inference reads where it lies.
-  std::string why_copied(const SizedPlan& sized, size_t index, const DeviceOutput& output,
+  GivenOutput& give(size_t index);
+  std::string why_copied(const SizedPlan& sized, size_t index, const GivenOutput& output,
                          const InPlace::Wanted& inputs) const;
   void deliver(size_t index, const Edge& edge);
   void read_back(const Edge& edge, bool is_result);
@@ -79,7 +98,7 @@ class RequestOutputs {
 
   RequestWork& work_;
   const DeviceNetwork& network_;
-  std::map<size_t, DeviceOutput> device_;                      // by index of the output
+  std::map<size_t, GivenOutput> given_;                        // by index of the output
   std::map<size_t, cl::Buffer> own_;                           // that own_buffer() returned
   std::map<std::pair<const Node*, int>, Readback> readbacks_;  // kept between inferences
   std::vector<Readback*> read_;                                // in this segment

@@ -141,10 +141,10 @@ void ShapedRequest::start(size_t images) {
                     "input " + std::to_string(i) + " (\"" + ports_[i].name +
                         "\"): an inference of other shapes than the compiled ones needs each "
                         "input by set_input(), which this one was not set by");
-    if (compiled_->outputs().need_queue())
+    if (compiled_->outputs().are_given())
       throw Error(ErrorCode::bad_argument,
-                  "outputs go to memory objects of the application, which is possible for the "
-                  "compiled shapes only");
+                  "outputs go to memory of the application, which is possible for the compiled "
+                  "shapes only");
     Other& other = request_for(shapes_);
     request = other.request.get();
     for (const auto& [index, value] : values_) {

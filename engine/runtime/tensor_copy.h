@@ -20,7 +20,11 @@ class TensorCopy {
                const std::vector<cl::Event>* after = nullptr);
 
  private:
-  size_t bytes_ = 0;  // of a plain copy, which needs no kernel
+  void make_kernels();
+
+  const DeviceNetwork& network_;
+  const TensorDesc from_, to_;
+  size_t bytes_ = 0;  // of a plain copy, which needs no kernel between two buffers
   KernelPlan plan_;
   std::vector<cl::Kernel> kernels_;
 };

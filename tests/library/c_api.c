@@ -139,6 +139,35 @@ static void test_requests(const clinfer_compiled *compiled) {
   GOOD(clinfer_request_set_output_buffer(request, 0, NULL, 0));
   EXPECT(finds(request, 60, 50));
 
+  /* Host memory by its address, in and out. */
+  clinfer_port port;
+  GOOD(clinfer_compiled_port(compiled, CLINFER_OUTPUT, 0, &port));
+  size_t elements = 1;
+  for (size_t i = 0; i < port.rank; ++i) elements *= (size_t)port.shape[i];
+  float *const row = calloc(elements, sizeof *row);
+  clinfer_tensor there = {row, elements * sizeof *row, port.shape, port.rank, CLINFER_F32};
+  GOOD(clinfer_request_set_input_pointer(request, 0, CLINFER_POINTER_HOST, elsewhere, tensor.bytes));
+  GOOD(clinfer_request_set_output_pointer(request, 0, CLINFER_POINTER_HOST, row, there.bytes));
+  GOOD(clinfer_request_infer(request));
+  EXPECT(found_at(&there, 180, 120));
+  EXPECT(clinfer_request_explanation(request, 0) != NULL &&
+         clinfer_request_explanation(request, 1) != NULL &&
+         clinfer_request_explanation(request, 2) == NULL);
+  memcpy(elsewhere, picture, tensor.bytes);
+  GOOD(clinfer_request_infer(request));
+  EXPECT(found_at(&there, 60, 50)); /* what the memory holds then */
+  GOOD(clinfer_request_set_output_pointer(request, 0, CLINFER_POINTER_HOST, NULL, 0));
+  REFUSED(clinfer_request_set_input_pointer(request, 0, CLINFER_POINTER_HOST, elsewhere, 4),
+          CLINFER_BAD_ARGUMENT, "there are 4");
+  REFUSED(clinfer_request_set_output_pointer(request, 0, CLINFER_POINTER_HOST, row, 4),
+          CLINFER_BAD_ARGUMENT, "there are 4");
+  REFUSED(clinfer_request_set_input_pointer(request, 0, (clinfer_pointer)3, elsewhere, tensor.bytes),
+          CLINFER_BAD_ARGUMENT, "no kind of pointer 3");
+  REFUSED(clinfer_request_set_input_pointer(NULL, 0, CLINFER_POINTER_HOST, elsewhere, 4),
+          CLINFER_BAD_ARGUMENT, "NULL");
+  EXPECT(finds(request, 60, 50));
+  GOOD(clinfer_request_set_input(request, 0, &tensor));
+
   struct calls calls = {0, CLINFER_IO, 0};
   GOOD(clinfer_request_set_callback(request, completed, &calls));
   GOOD(clinfer_request_start(request));

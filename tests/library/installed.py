@@ -74,6 +74,7 @@ int main(int argc, char** argv) try {
   (void)&opencl::compile, (void)&opencl::device_of, (void)&opencl::queue_of, (void)&opencl::set_input;
   (void)&opencl::import_buffer, (void)&opencl::import_images, (void)&opencl::set_image, (void)&opencl::set_output;
   (void)&opencl::output_buffer, (void)&opencl::set_output_image, (void)&opencl::explain;
+  (void)&opencl::set_input_pointer, (void)&opencl::set_output_pointer;
   return 0;
 } catch (const Error& error) {
   std::cerr << error.what() << "\n";

@@ -6,6 +6,7 @@ package.
 """
 import array
 import asyncio
+import ctypes
 import os
 import pathlib
 import subprocess
@@ -122,6 +123,61 @@ class Package(unittest.TestCase):
             kept = request.output(0)
             request.infer(tensor_of(ball_at(60, 50)))
             self.expect_ball(kept, 60, 120)
+
+    def test_memory(self):
+        with self.model.create_request() as request:
+            given = tensor_of(ball_at(60, 50))
+            wanted = listed(request.infer(given)[0])
+            there, rows = array.array("f", given.cast("B").cast("f")), array.array("f", [0] * len(wanted))
+            place, result = memoryview(there).cast("B").cast("f", given.shape), memoryview(rows).cast("B").cast(
+                "f", self.model.outputs[0].shape)
+            request.set_input_memory("image", place)
+            request.set_output_memory(0, result)
+            for x in (180, 60):
+                place.cast("B")[:] = tensor_of(ball_at(x, 120)).cast("B")
+                request.start()
+                self.assertTrue(request.wait())
+                self.expect_ball(result, x, 120)
+            self.assertRegex("".join(request.explain()), "channels last.*the host computes it")
+            with self.assertRaisesRegex(clinfer.Error, "goes to memory of the application"):
+                request.output(0)
+            with self.assertRaises(BufferError):
+                there.append(0)  # the request keeps it
+            request.set_output_memory(0, None)
+            self.assertEqual(listed(request.infer(given)[0]), wanted)
+            address = there.buffer_info()[0]
+            request.set_input_pointer("image", "host", address, given.nbytes)
+            self.expect_ball(request.infer()[0], 60, 120)
+            with self.assertRaisesRegex(clinfer.Error, "needs 589824 bytes"):
+                request.set_input_pointer(0, "host", address, given.nbytes - 4)
+            with self.assertRaisesRegex(ValueError, "is .1, 3, 192, 256. of f32, the array is"):
+                request.set_input_memory(0, place.cast("B"))
+            with self.assertRaisesRegex(ValueError, "read-only"):
+                request.set_output_memory(0, result.toreadonly())
+            with self.assertRaises(KeyError):
+                request.set_input_pointer(0, "nothing", address, given.nbytes)
+            self.expect_ball(request.infer()[0], 60, 120)
+
+    def test_shared_virtual_memory(self):
+        opencl = ctypes.CDLL("libOpenCL.so.1")
+        opencl.clSVMAlloc.restype = ctypes.c_void_p
+        opencl.clSVMAlloc.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_uint]
+        opencl.clSVMFree.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+        with clinfer.Model(MODEL) as model, model.compile_shared(self.model.context) as shared:
+            self.assertEqual(shared.context, self.model.context)
+            given = tensor_of(ball_at(60, 50))
+            with shared.create_request() as request:
+                memory = opencl.clSVMAlloc(shared.context, 1, given.nbytes, 0)
+                if not memory:
+                    self.skipTest("the device has no shared virtual memory")
+                ctypes.memmove(memory, given.tobytes(), given.nbytes)  # a CPU has it where the host does
+                request.set_input_pointer("image", "svm", memory, given.nbytes)
+                self.expect_ball(request.infer()[0], 60, 50)
+                request.set_input("image", tensor_of(ball_at(180, 120)))
+                self.expect_ball(request.infer()[0], 180, 120)
+            opencl.clSVMFree(shared.context, memory)
+            with self.assertRaisesRegex(clinfer.Error, "no OpenCL context"):
+                model.compile_shared(0)
 
     def test_pictures(self):
         with self.model.create_request() as request:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 _HOST = (1, 3)  # kDLCPU, kDLCUDAHost
 OPENCL = 4  # kDLOpenCL: data is a cl_mem
+ONEAPI = 14  # kDLOneAPI: data points to unified shared memory
 _NAME = b"dltensor"
 _SIZES = tuple(1 if name == "bool" else int(name[1:]) // 8 for name, _ in TYPES)
 _CODES = {"i": 0, "u": 1, "f": 2, "b": 6}  # signed, unsigned, float, bool
@@ -72,21 +73,23 @@ class Import:
         tensor = _Managed.from_address(_pointer(self._capsule, _NAME)).tensor
         self.shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
         self.type = _type_of(tensor.dtype)
-        self.on_device = tensor.device_type == OPENCL
-        if not self.on_device and tensor.device_type not in _HOST:
-            raise TypeError(f"the tensor lies on a device of DLPack's type {tensor.device_type}; here are host memory and OpenCL")
+        self.in_buffer = tensor.device_type == OPENCL
+        self.in_usm = tensor.device_type == ONEAPI
+        if tensor.device_type not in (*_HOST, OPENCL, ONEAPI):
+            raise TypeError(f"the tensor lies on a device of DLPack's type {tensor.device_type}; here are host memory, OpenCL and "
+                            "oneAPI")
         step = 1
         for i in reversed(range(tensor.ndim)):
             if tensor.strides and self.shape[i] > 1 and tensor.strides[i] != step:
                 raise TypeError("the tensor does not lie row by row: make it contiguous")
             step *= self.shape[i]
         self.data, self.offset = tensor.data or 0, tensor.byte_offset
-        self._bytes = step * _SIZES[self.type]
+        self.bytes = step * _SIZES[self.type]
 
     def as_c(self) -> Tensor:
         """The tensor in host memory as the library takes it."""
         self._shape = (ctypes.c_int64 * max(len(self.shape), 1))(*self.shape)
-        return Tensor(self.data + self.offset, self._bytes, self._shape, len(self.shape), self.type)
+        return Tensor(self.data + self.offset, self.bytes, self._shape, len(self.shape), self.type)
 
 
 class DeviceTensor:

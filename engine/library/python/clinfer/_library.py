@@ -81,6 +81,8 @@ _CHECKED: dict[str, list[Any]] = {
     "request_reset_states": [c_void_p],
     "request_state": [c_void_p, c_size_t, POINTER(Tensor)],
     "request_set_state": [c_void_p, c_size_t, POINTER(Tensor)],
+    "request_set_input_pointer": [c_void_p, c_size_t, c_int, c_void_p, c_size_t],
+    "request_set_output_pointer": [c_void_p, c_size_t, c_int, c_void_p, c_size_t],
 }
 _OTHERS: dict[str, tuple[Any, list[Any]]] = {
     "version": (c_char_p, []),

@@ -116,6 +116,16 @@ class Model(Handle):
         with _config({**(config or {}), **keys}) as settings:
             return CompiledModel(made("compile", self.handle, text(device), settings))
 
+    def compile_shared(self, context: int, device: int | None = None, queue: int | None = None,
+                       config: Mapping[str, Any] | None = None, **keys: Any) -> CompiledModel:
+        """Compiles it in an OpenCL context of yours, all by number (pyopencl: ``context.int_ptr``).
+
+        ``device``: one of the context's; None: its only one. ``queue``: one in order, to which requests enqueue all that they do;
+        None: queues of the model's own.
+        """
+        with _config({**(config or {}), **keys}) as settings:
+            return CompiledModel(made("compile_shared", self.handle, context, device, queue, settings))
+
     def query(self, device: str = "GPU", config: Mapping[str, Any] | None = None, **keys: Any) -> list[Layer]:
         """Which device of a list ("HETERO:GPU,CPU"; or one device) computes which layer, and why not. Compiles nothing."""
         with _config({**(config or {}), **keys}) as settings:
@@ -178,6 +188,11 @@ class CompiledModel(Handle):
         while (line := call("compiled_warning", self.handle, len(lines))) is not None:
             lines.append(line.decode("utf-8", "replace"))
         return lines
+
+    @property
+    def context(self) -> int:
+        """The cl_context that the model uses, as a number. Models of one device share one."""
+        return made("compiled_context", self.handle).value or 0
 
     def _index(self, direction: int, name: int | str) -> int:
         if isinstance(name, int):

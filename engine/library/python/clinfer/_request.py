@@ -5,6 +5,7 @@ import asyncio
 import ctypes
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from clinfer._dlpack import DeviceTensor, Import
@@ -12,10 +13,11 @@ from clinfer._library import CALLBACK, Error, Handle, Picture, Tensor, call, err
 from clinfer._tensor import BY_NAME, contiguous, from_c, shaped, to_c
 
 if TYPE_CHECKING:
-    from clinfer._model import CompiledModel
+    from clinfer._model import CompiledModel, Port
 
 _FORMATS = {"rgb": (6, 3), "bgr": (7, 3), "rgbx": (8, 4), "bgrx": (9, 4), "grey": (12, 1), "gray": (12, 1)}
 _RESIZE = {"stretch": 0, "letterbox": 1, "crop": 2}
+_POINTERS = {"host": 0, "svm": 1, "usm": 2}
 _COLORS = {"bgr": 0, "rgb": 1, "grey": 2, "gray": 2}
 
 
@@ -39,30 +41,36 @@ class Request(Handle):
         super().__init__(made("request_create", model.handle))
         self._model = model
         self._frames: dict[tuple[int, int], Any] = {}  # read until wait() has returned
-        self._buffers: dict[int, Import] = {}  # tensors of others on the device
+        # Memory of others that inputs and outputs lie in.
+        self._inputs: dict[int, Any] = {}
+        self._outputs: dict[int, Any] = {}
         self._callback: Any = None
 
     def set_input(self, name: int | str, value: Any) -> None:
         """Copies a value of the input's shape; its type is converted where it is another one.
 
         Where the model's file leaves dimensions open, each inference may have other sizes there. Tensors of other packages are
-        taken by DLPack; those in a buffer of OpenCL (``output_tensor()``) stay on the device, and each start reads them.
+        taken by DLPack; those in a buffer of OpenCL (``output_tensor()``) or in unified shared memory, of the model's context, stay
+        on the device, and each start reads them.
         """
         index = self._model.input_index(name)
         if hasattr(value, "__dlpack_device__") and not _has_buffer(value):
             kept = Import(value)
-            if kept.on_device:
+            if kept.in_buffer or kept.in_usm:
                 port = self._model.inputs[index]
                 if (kept.shape, kept.type) != (port.shape, BY_NAME[port.type]):
                     raise ValueError(f"input {port.name} is {list(port.shape)} of {port.type}, the tensor is {list(kept.shape)}")
-                call("request_set_input_buffer", self.handle, index, kept.data, kept.offset)
-                self._buffers[index] = kept
+                if kept.in_buffer:
+                    call("request_set_input_buffer", self.handle, index, kept.data, kept.offset)
+                else:
+                    call("request_set_input_pointer", self.handle, index, _POINTERS["usm"], kept.data + kept.offset, kept.bytes)
+                self._inputs[index] = kept
                 return
             tensor = kept.as_c()
         else:
             tensor, kept = to_c(value)
         call("request_set_input", self.handle, index, ctypes.byref(tensor))
-        self._buffers.pop(index, None)
+        self._inputs.pop(index, None)
 
     def input_memory(self, name: int | str) -> Any:
         """An array to write the input to before each start, without a copy. Lives as long as the request."""
@@ -104,6 +112,54 @@ class Request(Handle):
         """Sends an output to a cl_mem of the model's context from now on; None: to host memory again."""
         call("request_set_output_buffer", self.handle, self._model.output_index(name), cl_mem, offset)
 
+    def set_input_memory(self, name: int | str, value: Any) -> None:
+        """An array of the input's type and shape that each start reads where it lies; on a CPU without a copy, where it can.
+
+        It may be written anew between two inferences. ``explain()`` says why it is copied.
+        """
+        index = self._model.input_index(name)
+        tensor, kept = self._in_memory(value, self._model.inputs[index], f"input {name}")
+        call("request_set_input_pointer", self.handle, index, _POINTERS["host"], tensor.data, tensor.bytes)
+        self._inputs[index] = kept
+
+    def set_output_memory(self, name: int | str, value: Any) -> None:
+        """An array that each inference writes an output to; None: to the request's memory again.
+
+        It has the shape and type of ``output()``, where floats are f32.
+        """
+        index = self._model.output_index(name)
+        if value is None:
+            call("request_set_output_pointer", self.handle, index, _POINTERS["host"], None, 0)
+            self._outputs.pop(index, None)
+            return
+        port = self._model.outputs[index]
+        port = replace(port, type="f32" if port.type in ("f16", "f64") else port.type)
+        tensor, kept = self._in_memory(value, port, f"output {name}")
+        call("request_set_output_pointer", self.handle, index, _POINTERS["host"], tensor.data, tensor.bytes)
+        self._outputs[index] = kept
+
+    @staticmethod
+    def _in_memory(value: Any, port: Port, what: str) -> tuple[Tensor, Any]:
+        view = memoryview(value)
+        if view.readonly or not view.c_contiguous:
+            raise ValueError(f"the array for {what} {'is read-only' if view.readonly else 'does not lie row by row'}")
+        tensor, kept = to_c(view)
+        if (view.shape, tensor.type) != (port.shape, BY_NAME[port.type]):
+            raise ValueError(f"{what} is {list(port.shape)} of {port.type}, the array is {list(view.shape)} of {view.format}")
+        return tensor, kept
+
+    def set_input_pointer(self, name: int | str, kind: str, address: int, size: int) -> None:
+        """Memory at an address, of ``size`` bytes, that each start reads: ``kind`` is host, svm or usm.
+
+        svm is shared virtual memory of OpenCL, usm unified shared memory, both of the model's context. The memory must stay
+        allocated until the input is set anew or the request is closed.
+        """
+        call("request_set_input_pointer", self.handle, self._model.input_index(name), _POINTERS[kind], address, size)
+
+    def set_output_pointer(self, name: int | str, kind: str, address: int | None, size: int = 0) -> None:
+        """Sends an output to memory at an address, likewise; None: to host memory again."""
+        call("request_set_output_pointer", self.handle, self._model.output_index(name), _POINTERS[kind], address, size)
+
     def output_buffer(self, name: int | str) -> int:
         """Sends an output to a cl_mem that the request owns, and returns that as a number."""
         return made("request_output_buffer", self.handle, self._model.output_index(name)).value or 0
@@ -115,7 +171,7 @@ class Request(Handle):
         return DeviceTensor(self, self.output_buffer(index), "f32" if port.type in ("f16", "f64") else port.type, port.shape)
 
     def explain(self) -> list[str]:
-        """Why inputs and outputs in buffers are copied on the device, one line each; empty where none is."""
+        """Why inputs and outputs in memory of others are copied, one line each; empty where none is."""
         lines: list[str] = []
         while (line := call("request_explanation", self.handle, len(lines))) is not None:
             lines.append(line.decode("utf-8", "replace"))

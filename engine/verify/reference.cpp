@@ -1,5 +1,6 @@
 // Computes networks on the host to check a device.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 
@@ -12,6 +13,7 @@
 #include "engine/verify/layer_values.h"
 #include "engine/verify/rough.h"
 #include "kernels/base/host_type.h"
+#include "kernels/custom/custom_layer.h"
 
 namespace clinfer {
 
@@ -114,12 +116,71 @@ std::shared_ptr<const Model> without_custom_layers(std::shared_ptr<const Model> 
   }
 }
 
+using Order = std::array<size_t, 4>;  // of four dimensions
+
+// Returns a tensor whose dimension d is dimension order[d] of `value`.
+Tensor permuted(const Tensor& value, const Order& order) {
+  const Shape& from = value.shape();
+  const std::array<int64_t, 4> strides{from[1] * from[2] * from[3], from[2] * from[3], from[3], 1};
+  Shape shape(4);
+  std::array<int64_t, 4> steps{};
+  for (size_t d = 0; d < 4; ++d) {
+    shape[d] = from[order[d]];
+    steps[d] = strides[order[d]];
+  }
+  const std::vector<float> elements = value.to_floats();
+  std::vector<float> result;
+  result.reserve(elements.size());
+  for (int64_t a = 0; a < shape[0]; ++a)
+    for (int64_t b = 0; b < shape[1]; ++b)
+      for (int64_t c = 0; c < shape[2]; ++c)
+        for (int64_t d = 0; d < shape[3]; ++d)
+          result.push_back(elements[static_cast<size_t>(a * steps[0] + b * steps[1] + c * steps[2] +
+                                                        d * steps[3])]);
+  return Tensor::of(ElementType::f32, shape, result);
+}
+
+Order inverse(const Order& order) {
+  Order back{};
+  for (size_t d = 0; d < 4; ++d) back[order[d]] = d;
+  return back;
+}
+
+// Computes what a custom layer replaces: `own` is the layer in the model read without custom
+// layers, `placed` the one that the device ran, `inputs` its inputs. Tensors of a placed layer have
+// four dimensions in the order of their formats. Returns nothing if the tensors do not fit.
+std::vector<Tensor> outputs_of_custom(const Node& own, const Node& placed,
+                                      const std::vector<Tensor>& inputs, const host::Work& work) {
+  if (own.inputs.size() != inputs.size() || own.outputs.size() != placed.outputs.size()) return {};
+  std::vector<Tensor> own_inputs, outputs;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Edge& from = own.inputs[i];
+    if (from.node->is("Constant")) {
+      own_inputs.push_back(from.node->constant);
+      continue;
+    }
+    const Shape& shape = from.node->shape(from.port);
+    if (inputs[i].shape().size() != 4 || count(shape) != inputs[i].elements()) return {};
+    own_inputs.push_back(permuted(inputs[i], inverse(memory_order(placed.custom->input_formats[i])))
+                             .reshaped(shape));
+  }
+  for (size_t port = 0; const Tensor& output : outputs_of(own, own_inputs, work)) {
+    Shape four = output.shape();
+    if (four.size() > 4) return {};
+    four.resize(4, 1);
+    outputs.push_back(permuted(output.convert(ElementType::f32).reshaped(four),
+                               memory_order(placed.custom->output_formats[port++])));
+  }
+  return outputs;
+}
+
 class HostReference final : public Reference {
  public:
   HostReference(std::shared_ptr<const Model> model, const Config& config, const GoesOn& goes_on)
       : model_(std::move(model)), config_(config) {
     config_.max_num_threads = 1;
-    host_ = make_first_tier(without_custom_layers(model_), config_, goes_on, kLongest);
+    own_ = without_custom_layers(model_);
+    host_ = make_first_tier(own_, config_, goes_on, kLongest);
     request_ = std::make_unique<host::HostRequest>(host_);
     selected_ = selected_outputs(model_->graph());
     const auto& nodes = model_->graph().nodes();
@@ -182,11 +243,11 @@ class HostReference final : public Reference {
     const double most = most_of_layer(compiled.precision());
     const host::Work work{1, goes_on};
     for (const auto& node : graph.nodes()) {
-      if (!node->def || !node->def->evaluate || node->is("Reorder")) continue;
+      if (!node->def || (!node->def->evaluate && !node->custom) || node->is("Reorder")) continue;
       goes_on();
       const std::optional<std::vector<Tensor>> inputs = device.inputs_of(*node);
       if (!inputs) continue;
-      const std::vector<Tensor> own = outputs_of(*node, *inputs, work);
+      const std::vector<Tensor> own = computed(*node, *inputs, work);
       for (size_t port = 0; port < own.size(); ++port) {
         const Tensor* value = device.find({node.get(), static_cast<int>(port)});
         if (value == nullptr || value->elements() != own[port].elements()) continue;
@@ -199,15 +260,26 @@ class HostReference final : public Reference {
         const bool reads_input =
             std::any_of(node->inputs.begin(), node->inputs.end(),
                         [](const Edge& input) { return copied_by(input).node->is("Parameter"); });
-        return {node->name, node->type, d.not_finite != 0 ? INFINITY : d.largest, d.largest_value,
-                reads_input};
+        return {node->name, node->custom ? node->custom->type : node->type,
+                d.not_finite != 0 ? INFINITY : d.largest, d.largest_value, reads_input};
       }
     }
     return {};
   }
 
+  // Computes a layer, by the engine's own operation for a custom one.
+  std::vector<Tensor> computed(const Node& node, const std::vector<Tensor>& inputs,
+                               const host::Work& work) const {
+    if (!node.custom) return outputs_of(node, inputs, work);
+    for (const auto& own : own_->graph().nodes())
+      if (own->name == node.name && own->def && own->def->evaluate)
+        return outputs_of_custom(*own, node, inputs, work);
+    return {};
+  }
+
   const std::shared_ptr<const Model> model_;
   Config config_;
+  std::shared_ptr<const Model> own_;  // with the engine's operations in place of custom layers
   std::shared_ptr<host::HostModel> host_;
   std::unique_ptr<host::HostRequest> request_;
   std::vector<bool> selected_;

@@ -144,16 +144,14 @@ std::string overflow_in_f16(const TemporaryFolder& folder) {
 }
 
 std::string custom_layer(const TemporaryFolder& folder, bool is_wrong) {
-  folder.write("average.cl", std::string(R"(
+  const std::string kernel = R"(
 __kernel void average(const __global INPUT0_TYPE* in, __global OUTPUT0_TYPE* out) {
   const int i = get_global_id(0), column = i % 4, row = i / 4;
   float sum = 0;
   for (int y = 0; y < 4; ++y)
-    for (int x = 0; x < 4; ++x) sum += in[(row * 4 + y) * 16 + (column * 4 + x + )") +
-                                 (is_wrong ? "1" : "0") + R"() % 16];
-  out[i] = sum / 16;
-}
-)");
+    for (int x = 0; x < 4; ++x) sum += in[(row * 4 + y) * 16 + column * 4 + x];
+  out[i] = sum / )";
+  folder.write("average.cl", kernel + (is_wrong ? "15" : "16") + ";\n}\n");
   const std::string description = folder.write("average.xml", R"(
 <CustomLayer name="AvgPool" type="SimpleGPU" version="1">
 <Kernel entry="average"><Source filename="average.cl"/></Kernel>

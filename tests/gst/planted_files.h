@@ -12,7 +12,7 @@ namespace clinfer::planted {
 // A network between whose layers values are that f16 cannot hold.
 std::string overflow_in_f16(const TemporaryFolder& folder);
 
-// A network whose averages a kernel of the user computes, of other pixels if `is_wrong`.
+// A network whose averages a kernel of the user computes, too large ones if `is_wrong`.
 std::string custom_layer(const TemporaryFolder& folder, bool is_wrong);
 
 // Caches of the bundled detector, as clinfer wrote and accepts them: with other weights in the

@@ -195,6 +195,15 @@ TEST(Verify, NamesTheLayerOnTheNextSample) {
   EXPECT_NE(text_of(playing.clinfer(), "verify-layer"), "");
 }
 
+TEST(Verify, NamesACustomLayer) {
+  const TemporaryFolder folder;
+  Playing playing("verify=1 " + planted::custom_layer(folder, true));
+  playing.play();
+  playing.wait([&] { return text_of(playing.clinfer(), "verify-layer") != ""; }, kMostSamples);
+  EXPECT_EQ(text_of(playing.clinfer(), "verify-layer"), "blocks")
+      << text_of(playing.clinfer(), "verify-problem");
+}
+
 TEST(Verify, TellsNothingOfADeviceThatIsRight) {
   for (const char* properties :
        {"verify=1", "verify=2 batch-size=2", "verify=1 tiles=2x1", "verify=1 inference-when=motion",

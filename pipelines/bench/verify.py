@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Whether verify=N raises false alarms: models on a video, each until so many frames were verified.
 
-    verify.py --data DATA [--only NAME] [--video FILE] [--samples 20] [--seconds 120] [--config KEY=VALUE,...] [--device CPU]
+    verify.py --data DATA [--only NAME] [--video FILE] [--samples 20] [--seconds 120] [--config KEY=VALUE,...] [--device CPU] [--jobs 1] [--frame-ms 50]
 
 DATA/models has a folder for each model. Prints a line for each: frames verified, frames that differ, and what the first of these says.
-A model that the host cannot compute, or that takes too long, is named. Ends with 1 where a frame differs. The device is assumed to be
+The host's work is a twentieth of a core for each model, so that several at a time (--jobs) verify more. A model that the host cannot compute, or that takes too long, is named. Ends with 1 where a frame differs. The device is assumed to be
 right, so that each difference is a false alarm. Needs gst-launch-1.0 with decoders, and GST_PLUGIN_PATH.
 """
 import argparse
+import concurrent.futures
 import re
 import subprocess
 import sys
@@ -23,7 +24,7 @@ def field(line, name):
 def play(model, options):
     """(frames verified, frames that differ, the first difference or problem) of a model."""
     source = f"filesrc location={options.video} ! decodebin" if options.video else "videotestsrc pattern=ball"
-    words = ["gst-launch-1.0", "-m", *source.split(), "!", "videoconvert", "!", "identity", "sleep-time=50000", "!", "clinfer",
+    words = ["gst-launch-1.0", "-m", *source.split(), "!", "videoconvert", "!", "identity", f"sleep-time={options.frame_ms * 1000}", "!", "clinfer",
              f"model={model}", f"device={options.device}", "first-tier=false", "verify=1", "stats-interval=500"]
     if options.config:
         words.append(f"config={options.config}")
@@ -57,13 +58,15 @@ def main():
     parser.add_argument("--seconds", type=float, default=120)
     parser.add_argument("--config", default="")
     parser.add_argument("--device", default="CPU")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--frame-ms", type=int, default=50)
     options = parser.parse_args()
     total = [0, 0]
-    for folder in sorted((options.data / "models").iterdir()):
-        models = sorted(folder.glob("*.xml")) if options.only in folder.name else []
-        for model in models[:1]:
-            checked, differing, said = play(model, options)
-            print(f"{folder.name:60} {checked:5} {differing:5}  {said}", flush=True)
+    folders = [folder for folder in sorted((options.data / "models").iterdir()) if options.only in folder.name]
+    models = [models[0] for models in (sorted(folder.glob("*.xml")) for folder in folders) if models]
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for model, (checked, differing, said) in zip(models, pool.map(lambda model: play(model, options), models)):
+            print(f"{model.parent.name:60} {checked:5} {differing:5}  {said}", flush=True)
             total = [total[0] + checked, total[1] + differing]
     print(f"{total[0]} frames verified, {total[1]} differ")
     return total[1] != 0

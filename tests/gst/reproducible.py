@@ -34,7 +34,7 @@ def outputs(model, properties, cameras, options):
     run = subprocess.run(["gst-launch-1.0", "-q", *words], capture_output=True, text=True, timeout=600, check=False)
     lines = [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]
     if run.returncode != 0 or len(lines) != options.frames:
-        error = re.search(r"ERROR: from element [^:]*: (.*)", run.stderr)
+        error = re.search(r"ERROR: from element \S+: (.*)", run.stderr)
         return None, error.group(1) if error else run.stderr.strip()[-200:]
     return [[(tensor["name"], tensor["data"]) for tensor in line["tensors"]] for line in lines], ""
 

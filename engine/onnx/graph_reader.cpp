@@ -117,7 +117,8 @@ void GraphReader::read_node(const onnx::NodeProto& node) {
     } else if (const auto* function = functions_.find(node)) {
       outputs = call(*function, inputs, attributes);
     } else {
-      OnnxNode context(writer_, tensors_, node, version, inputs, attributes, quantized_);
+      OnnxNode context(writer_, tensors_, node, version, inputs, attributes, quantized_,
+                       dequantized_);
       if (domain.empty() && is_control(node.op_type()))
         read_control(context);
       else if (const OnnxOp* op = find_onnx_op(domain, node.op_type()))

@@ -86,6 +86,7 @@ class GraphReader {
   std::map<std::string, int> opsets_;  // version by domain
   OnnxNode::Attributes call_attributes_;
   std::map<std::pair<const Node*, int>, QuantizedFrom> quantized_;
+  std::map<std::pair<const Node*, int>, DequantizedFrom> dequantized_;
   std::vector<Captured> captured_;
 };
 

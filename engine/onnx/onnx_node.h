@@ -18,6 +18,14 @@ namespace clinfer {
 struct QuantizedFrom {
   Edge source, scale, zero_point;  // zero_point has no node if the file has none
   int64_t axis = 1;
+  bool in_steps = false;  // true if the source is in steps of the scale already
+};
+
+// Floats that a DequantizeLinear makes: `steps` (integers in floats, from the zero point) times the
+// scale.
+struct DequantizedFrom {
+  Edge steps, scale;
+  int64_t axis = 1;
 };
 
 class OnnxNode {
@@ -26,8 +34,10 @@ class OnnxNode {
 
   OnnxNode(GraphWriter& writer, OnnxTensors& tensors, const onnx::NodeProto& proto, int opset,
            std::vector<Edge> inputs, Attributes attributes,
-           std::map<std::pair<const Node*, int>, QuantizedFrom>& quantized)
+           std::map<std::pair<const Node*, int>, QuantizedFrom>& quantized,
+           std::map<std::pair<const Node*, int>, DequantizedFrom>& dequantized)
       : quantized(quantized),
+        dequantized(dequantized),
         writer_(writer),
         tensors_(tensors),
         proto_(proto),
@@ -151,6 +161,8 @@ class OnnxNode {
 
   // The values of this graph that a QuantizeLinear produces.
   std::map<std::pair<const Node*, int>, QuantizedFrom>& quantized;
+  // The values of this graph that a DequantizeLinear produces.
+  std::map<std::pair<const Node*, int>, DequantizedFrom>& dequantized;
 
  private:
   void align_constants(std::vector<Edge>& inputs);

@@ -7,6 +7,7 @@
 
 #include "engine/graph/insertion.h"
 #include "engine/passes/passes.h"
+#include "kernels/elementwise/elementwise.h"
 
 namespace clinfer {
 
@@ -54,7 +55,9 @@ struct Affine {
 
 std::optional<Affine> as_affine(const Node& node, const Edge& x, size_t rank, size_t axis,
                                 int64_t channels) {
-  if (node.inputs.size() != 2 || node.shape() != x.node->shape(x.port)) return {};
+  if (node.inputs.size() != 2 || node.shape() != x.node->shape(x.port) ||
+      node.attributes.has(kRequantizes))
+    return {};
   const bool first = node.inputs[0] == x;
   const auto values = per_channel(node.inputs[first ? 1 : 0], rank, axis, channels);
   if (!values) return {};

@@ -99,13 +99,19 @@ std::optional<ByteRange> byte_range(const Node& node) {
 // its own.
 std::optional<float> find_grid(std::span<const float> values, std::vector<int16_t>& integers) {
   constexpr float kExact = 2e-3f;  // as a share of a step
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  const auto whole = [](float v) { return std::nearbyint(v) == v; };
+  if (*high - *low <= 255 && std::max(*high, -*low) <= 255 &&
+      std::all_of(values.begin(), values.end(), whole)) {  // the file's own integers
+    for (float v : values) integers.push_back(static_cast<int16_t>(v));
+    return 1.f;
+  }
   float largest = 0;
   for (float v : values) largest = std::max(largest, std::fabs(v));
   if (largest == 0) {
     integers.insert(integers.end(), values.size(), 0);
     return 1.f;
   }
-  const auto [low, high] = std::minmax_element(values.begin(), values.end());
   for (int steps = 1; steps <= 255; ++steps) {
     const float factor = static_cast<float>(steps) / largest;
     if (std::nearbyint(*high * factor) - std::nearbyint(*low * factor) > 255) break;
@@ -131,6 +137,8 @@ class Quantizer {
         move(node);
       else if (node->is("ReLU"))
         drop_relu(node);
+      else if (node->is("Multiply"))
+        scale(node);
       else
         absorb(node);
     }
@@ -283,6 +291,23 @@ class Quantizer {
       stand_in({node, 0}, node->inputs[0].node->inputs[0], from->grid, graph_.next(node));
   }
 
+  // Scales the grid of bytes that are multiplied by one number.
+  void scale(Node* node) {
+    if (node->inputs.size() != 2 || !node->tail.empty()) return;
+    for (const size_t side : {size_t{0}, size_t{1}}) {
+      const Bytes* from = bytes_of(node->inputs[side]);
+      const Tensor* factor = constant_value(node->inputs[1 - side]);
+      if (!from || !factor || !is_float(factor->type()) || factor->elements() != 1 ||
+          node->shape() != node->inputs[side].node->shape())
+        continue;
+      const float by = factor->to_floats()[0];
+      if (!(by > 0)) continue;
+      Grid grid = from->grid;
+      for (float& step : grid.step) step *= by;
+      return stand_in({node, 0}, node->inputs[side].node->inputs[0], grid, graph_.next(node));
+    }
+  }
+
   void absorb(Node* node) {
     const bool product = node->is("MatMul"), grouped = node->is("GroupConvolution");
     if (!(product || grouped || node->is("Convolution")) || !node->tail.empty()) return;
@@ -333,7 +358,10 @@ class Quantizer {
     const Edge sums{add.copy(trial), 0};
     Shape factor_shape(node->shape().size(), 1);
     factor_shape[product ? factor_shape.size() - 1 : 1] = channels;
-    const Edge scaled = add.op("Multiply", 1, {sums, add.floats(factor_shape, factors)});
+    const bool scales =
+        std::any_of(factors.begin(), factors.end(), [](float factor) { return factor != 1; });
+    const Edge scaled =
+        scales ? add.op("Multiply", 1, {sums, add.floats(factor_shape, factors)}) : sums;
     scaled.node->outputs[0].names = node->outputs[0].names;
     graph_.replace_uses({node, 0}, scaled);
   }

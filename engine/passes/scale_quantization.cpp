@@ -42,7 +42,8 @@ std::optional<Limits> limits_of(const Node& node) {
 }
 
 bool is_element_op_with_constant(const Node& node, size_t data) {
-  return node.inputs.size() == 2 && constant_value(node.inputs[1 - data]) &&
+  return node.inputs.size() == 2 && !node.attributes.has(kRequantizes) &&
+         constant_value(node.inputs[1 - data]) &&
          (node.is("Add") || node.is("Multiply") || (data == 0 && node.is("Subtract")) ||
           (data == 0 && node.is("Divide")));
 }

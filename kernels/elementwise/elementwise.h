@@ -50,6 +50,10 @@ std::string_view comparison_sign(std::string_view name);  // "==", "<" ...
 // which adds the zero point later.
 inline constexpr const char* kQuantizationStep = "step";
 
+// Attribute of a Multiply that turns exact sums of integers into steps of the next scale. It is the
+// only step that rounds, so that passes leave it where it is.
+inline constexpr const char* kRequantizes = "requantizes";
+
 // `step`: the value of kQuantizationStep, or 0 if none is stated.
 float fake_quantize(float x, float in_low, float in_high, float out_low, float out_high,
                     float levels, float step);

@@ -81,13 +81,16 @@ bool same_grid(OnnxNode& n, const QuantizedFrom& from, const Grid& grid) {
   return same_values(n.known(from.zero_point), n.known(grid.zero));
 }
 
-// Replaces both operations by one FakeQuantize if scale and zero point are constant. Returns no
-// node if a FakeQuantize would round differently: QuantizeLinear rounds halves to the even number
-// before it adds the zero point.
+// Replaces both operations by one FakeQuantize if scale and zero point are constant; with a single
+// scale it returns the value in steps of it, from the zero point. Returns no node if a FakeQuantize
+// would round differently: QuantizeLinear rounds halves to the even number before it adds the zero
+// point.
 Edge fake_quantized(OnnxNode& n, const QuantizedFrom& from, ElementType type) {
   const Tensor scale = n.known(from.scale);
   std::vector<float> low = scale.to_floats(), high = low;
   const bool one = low.size() == 1;
+  if (from.in_steps) low = {1};
+  const std::vector<float> steps = low;
   std::vector<float> zero(low.size(), 0.f);
   if (from.zero_point.node) zero = n.known(from.zero_point).to_floats();
   const Range range = range_of(type);
@@ -106,23 +109,33 @@ Edge fake_quantized(OnnxNode& n, const QuantizedFrom& from, ElementType type) {
   };
   const Edge lowest = limit(low), highest = limit(high);
   AttributePairs attributes{{"levels", "256"}};
-  if (one) attributes.emplace_back(kQuantizationStep, text_of(scale.to_floats()));
-  return n.op("FakeQuantize", 1, {from.source, lowest, highest, lowest, highest}, attributes);
+  if (!one)
+    return n.op("FakeQuantize", 1, {from.source, lowest, highest, lowest, highest}, attributes);
+  attributes.emplace_back(kQuantizationStep, text_of(steps));
+  const auto whole = [&](double level) {
+    return limit({static_cast<float>(level - double{zero[0]})});
+  };
+  return n.op("FakeQuantize", 1,
+              {from.source, lowest, highest, whole(range.low), whole(range.high)}, attributes);
+}
+
+AttributePairs attributes_of(const Node& node) {
+  AttributePairs attributes;
+  for (const auto& [key, value] : node.attributes.all())
+    attributes.emplace_back(key.c_str(), value);
+  return attributes;
 }
 
 // Repeats the operation of `node` on another value.
 Edge again(OnnxNode& n, const Node& node, const Edge& x) {
   std::vector<Edge> inputs = node.inputs;
   inputs[0] = x;
-  AttributePairs attributes;
-  for (const auto& [key, value] : node.attributes.all())
-    attributes.emplace_back(key.c_str(), value);
-  return n.op(node.type, node.opset, std::move(inputs), attributes, node.outputs.size());
+  return n.op(node.type, node.opset, std::move(inputs), attributes_of(node), node.outputs.size());
 }
 
-// Returns a value of bytes as floats by one FakeQuantize, if a QuantizeLinear of the same scale and
-// zero point made it; else no node. Operations that only move bytes or take the largest may stand
-// between, and are then applied to the floats.
+// Returns a value of bytes by one FakeQuantize, as fake_quantized() does, if a QuantizeLinear of the
+// same scale and zero point made it; else no node. Operations that only move bytes or take the
+// largest may stand between, and are then applied to the floats.
 Edge as_one(OnnxNode& n, const Edge& x, const Grid& grid, int deepest = 8) {
   const ElementType type = n.type(x);
   if (grid.block != 0 || (type != ElementType::u8 && type != ElementType::i8)) return {};
@@ -147,8 +160,10 @@ Edge as_one(OnnxNode& n, const Edge& x, const Grid& grid, int deepest = 8) {
   return floats.node ? again(n, *node, floats) : Edge{};
 }
 
-Edge dequantized(OnnxNode& n, const Edge& x, const Grid& grid) {
-  if (const Edge both = as_one(n, x, grid); both.node) return both;
+// Returns a value of bytes as integers in floats, counted from the zero point.
+Edge steps_of(OnnxNode& n, const Edge& x, const Grid& grid) {
+  if (count(n.shape(grid.scale)) == 1)
+    if (const Edge both = as_one(n, x, grid); both.node) return both;
   const Shape& shape = n.shape(x);
   Edge y = n.convert(x, ElementType::f32);
   if (grid.zero.node) {
@@ -157,16 +172,28 @@ Edge dequantized(OnnxNode& n, const Edge& x, const Grid& grid) {
     if (std::any_of(values.begin(), values.end(), [](float v) { return v != 0; }))
       y = n.subtract(y, spread(n, n.convert(grid.zero, ElementType::f32), shape, grid));
   }
-  return n.multiply(y, spread(n, grid.scale, shape, grid));
+  return y;
 }
 
-Edge quantized(OnnxNode& n, const Edge& x, const Grid& grid, ElementType type) {
+Edge dequantized(OnnxNode& n, const Edge& x, const Grid& grid) {
+  if (count(n.shape(grid.scale)) != 1)
+    if (const Edge both = as_one(n, x, grid); both.node) return both;
+  const Edge steps = steps_of(n, x, grid);
+  const Edge y = n.multiply(steps, spread(n, grid.scale, n.shape(x), grid));
+  if (grid.block == 0) n.dequantized[{y.node, y.port}] = {steps, grid.scale, grid.axis};
+  return y;
+}
+
+Edge quantized(OnnxNode& n, const Edge& x, const Grid& grid, ElementType type,
+               bool in_steps = false) {
   const Shape& shape = n.shape(x);
-  Edge y = n.round(n.divide(n.convert(x, ElementType::f32), spread(n, grid.scale, shape, grid)));
+  Edge y = n.round(
+      in_steps ? x : n.divide(n.convert(x, ElementType::f32), spread(n, grid.scale, shape, grid)));
   if (grid.zero.node) y = n.add(y, spread(n, n.convert(grid.zero, ElementType::f32), shape, grid));
   const Range range = range_of(type);
   y = n.convert(n.clamp(y, range.low, range.high), type);
-  if (grid.block == 0) n.quantized[{y.node, y.port}] = {x, grid.scale, grid.zero, grid.axis};
+  if (grid.block == 0)
+    n.quantized[{y.node, y.port}] = {x, grid.scale, grid.zero, grid.axis, in_steps};
   return y;
 }
 
@@ -176,12 +203,106 @@ ElementType quantized_type(OnnxNode& n, const Grid& grid) {
   return stated ? onnx_type(static_cast<int>(stated)) : ElementType::u8;
 }
 
+// ---- sums of integers -----------------------------------------------------------------------------
+//
+// A convolution or product of quantised values that is quantised again adds up integers, which
+// floats hold exactly, and multiplies the sums once: steps = round((sum + bias) * factor), with the
+// factor x_scale * w_scale / y_scale in f32, from the left. That is ONNX Runtime's arithmetic, so
+// that its result comes out to the bit, on any device and in any order of the additions.
+
+// Returns the factor for each output channel (or for all); nothing if a scale is not known.
+std::vector<float> factor_of(OnnxNode& n, const Edge& x_scale, const Edge& w_scale,
+                             const Edge& y_scale) {
+  const Tensor x = n.known(x_scale), w = n.known(w_scale), y = n.known(y_scale);
+  if (x.elements() != 1 || y.elements() != 1 || w.elements() < 1) return {};
+  std::vector<float> factor = w.to_floats();
+  for (float& scale : factor) {
+    scale = x.to_floats()[0] * scale / y.to_floats()[0];
+    if (!(scale > 0) || !std::isfinite(scale)) return {};
+  }
+  return factor;
+}
+
+// Returns sums as steps of the output. The passes keep this multiplication in its place.
+Edge requantized(OnnxNode& n, const Edge& sums, const std::vector<float>& factor, int64_t axis) {
+  const auto channels = static_cast<int64_t>(factor.size());
+  const Edge by = n.constant(Tensor::of(ElementType::f32, {channels}, factor));
+  return n.op("Multiply", 1, {sums, n.along(by, axis, n.rank(sums))}, {{kRequantizes, "true"}});
+}
+
+// Returns the DequantizeLinear behind an edge, or behind the Reshape that makes it.
+const DequantizedFrom* dequantized_behind(OnnxNode& n, const Edge& e, bool& reshaped) {
+  reshaped = e.node->is("Reshape");
+  const Edge& from = reshaped ? e.node->inputs[0] : e;
+  const auto found = n.dequantized.find({from.node, from.port});
+  return found == n.dequantized.end() ? nullptr : &found->second;
+}
+
+// Returns whether limits of `node` change nothing about values that are quantised to this range.
+bool quantization_limits_more(const Node& node, double low, double high) {
+  if (node.is("ReLU")) return low >= 0;
+  return node.is("Clamp") && node.attributes.get_float("min") <= low &&
+         node.attributes.get_float("max") >= high;
+}
+
+// Returns x in steps of its next scale if x is a convolution or a product of dequantised values,
+// with a bias of integers or none; else no node.
+Edge steps_from_sums(OnnxNode& n, Edge x, const Grid& grid, ElementType type) {
+  const Tensor y_scale = n.known(grid.scale),
+               zero_point = grid.zero.node ? n.known(grid.zero) : Tensor();
+  if (y_scale.elements() != 1 || (grid.zero.node && zero_point.elements() != 1)) return {};
+  const double step = y_scale.to_floats()[0], zero = grid.zero.node ? zero_point.to_floats()[0] : 0;
+  const Range range = range_of(type);
+  if (quantization_limits_more(*x.node, (range.low - zero) * step, (range.high - zero) * step))
+    x = x.node->inputs[0];
+  Edge bias, bias_at;
+  bool reshaped = false;
+  if (x.node->is("Add")) {
+    const DequantizedFrom* added = dequantized_behind(n, x.node->inputs[1], reshaped);
+    if (added == nullptr) return {};
+    bias = added->steps;
+    bias_at = added->scale;
+    x = x.node->inputs[0];
+  }
+  const Node& node = *x.node;
+  const bool product = node.is("MatMul");
+  if (!product && !node.is("Convolution") && !node.is("GroupConvolution")) return {};
+  const DequantizedFrom* data = dequantized_behind(n, node.inputs[0], reshaped);
+  if (data == nullptr || reshaped) return {};
+  const DequantizedFrom* weights = dequantized_behind(n, node.inputs[1], reshaped);
+  if (weights == nullptr || n.known(weights->steps).empty() ||
+      (product && (reshaped || n.rank(weights->steps) != 2)))
+    return {};
+  const std::vector<float> factor = factor_of(n, data->scale, weights->scale, grid.scale);
+  const int64_t channels_at = product && !node.attributes.get_bool("transpose_b", false) ? 1 : 0;
+  if (factor.empty() || (factor.size() > 1 && weights->axis != channels_at)) return {};
+  if (bias.node) {  // its scale must be that of the sums
+    const std::vector<float> of_sums = factor_of(n, data->scale, weights->scale, n.number(1)),
+                             of_bias = n.known(bias_at).to_floats();
+    if (of_bias.empty() || n.rank(bias) != 1) return {};
+    for (size_t c = 0; c < std::max(of_sums.size(), of_bias.size()); ++c) {
+      const float sum = of_sums[std::min(c, of_sums.size() - 1)],
+                  own = of_bias[std::min(c, of_bias.size() - 1)];
+      if (!(std::fabs(sum - own) <= 1e-6f * sum)) return {};
+    }
+  }
+  const int64_t rank = n.rank(x), axis = product ? rank - 1 : 1;
+  std::vector<Edge> inputs = node.inputs;
+  inputs[0] = data->steps;
+  inputs[1] = reshaped ? again(n, *node.inputs[1].node, weights->steps) : weights->steps;
+  Edge sums = n.op(node.type, node.opset, std::move(inputs), attributes_of(node));
+  if (bias.node) sums = n.add(sums, n.along(bias, axis, rank));
+  return requantized(n, sums, factor, axis);
+}
+
 void quantize_linear(OnnxNode& n) {
   Grid grid = grid_at(n, 1, 2, n.int_of("axis", 1));
   grid.block = n.int_of("block_size", 0);
   if (n.rank(grid.scale) == 1 && n.dim(grid.scale, 0) != 1)
     grid.axis = n.axis(grid.axis, n.rank(n.in(0)));
-  n.out(quantized(n, n.in(0), grid, quantized_type(n, grid)));
+  const ElementType type = quantized_type(n, grid);
+  const Edge steps = grid.block == 0 ? steps_from_sums(n, n.in(0), grid, type) : Edge{};
+  n.out(steps.node ? quantized(n, steps, grid, type, true) : quantized(n, n.in(0), grid, type));
 }
 
 void dequantize_linear(OnnxNode& n) {
@@ -233,6 +354,15 @@ Edge as_it_was(OnnxNode& n, const Edge& y) {
 
 // Inputs: x, scale, zero, w, scale, zero, y scale, y zero, bias.
 void qlinear_conv(OnnxNode& n) {
+  const std::vector<float> factor = factor_of(n, n.in(1), n.in(4), n.in(6));
+  if (!factor.empty()) {
+    const Edge x = channels_first(n, steps_of(n, n.in(0), grid_at(n, 1, 2))),
+               w = steps_of(n, n.in(3), grid_at(n, 4, 5, 0)),
+               bias = n.has(8) ? n.convert(n.in(8), ElementType::f32) : Edge{};
+    const Edge steps = requantized(n, convolved(n, x, w, bias), factor, 1);
+    n.out(quantized(n, as_it_was(n, steps), grid_at(n, 6, 7), n.type(n.in(7)), true));
+    return;
+  }
   const Edge x = channels_first(n, dequantized(n, n.in(0), grid_at(n, 1, 2))),
              w = dequantized(n, n.in(3), grid_at(n, 4, 5, 0));
   Edge bias;
@@ -247,6 +377,14 @@ void qlinear_conv(OnnxNode& n) {
 // Inputs: a, scale, zero, b, scale, zero, y scale, y zero.
 void qlinear_matmul(OnnxNode& n) {
   const auto rows = std::max<int64_t>(n.rank(n.in(0)) - 2, 0), columns = n.rank(n.in(3)) - 1;
+  const std::vector<float> factor = factor_of(n, n.in(1), n.in(4), n.in(6));
+  if (!factor.empty()) {
+    const Edge sums = n.matmul(steps_of(n, n.in(0), grid_at(n, 1, 2)),
+                               steps_of(n, n.in(3), grid_at(n, 4, 5, columns)));
+    n.out(quantized(n, requantized(n, sums, factor, n.rank(sums) - 1), grid_at(n, 6, 7),
+                    n.type(n.in(7)), true));
+    return;
+  }
   const Edge a = dequantized(n, n.in(0), grid_at(n, 1, 2, rows)),
              b = dequantized(n, n.in(3), grid_at(n, 4, 5, columns));
   const Edge y = n.matmul(a, b);
@@ -271,10 +409,24 @@ void qgemm(OnnxNode& n) {
 
 // Inputs (com.microsoft): a, scale, zero, b, scale, zero, c scale, c zero.
 void qlinear_binary(OnnxNode& n) {
-  const Edge a = dequantized(n, n.in(0), grid_at(n, 1, 2)),
-             b = dequantized(n, n.in(3), grid_at(n, 4, 5));
-  const Edge c = n.type() == "QLinearAdd" ? n.add(a, b) : n.multiply(a, b);
-  n.out(quantized(n, c, grid_at(n, 6, 7), n.type(n.in(0))));
+  const Grid of_a = grid_at(n, 1, 2), of_b = grid_at(n, 4, 5), of_c = grid_at(n, 6, 7);
+  if (n.type() == "QLinearAdd") {
+    // ONNX Runtime divides the scales first.
+    const auto share = [&](size_t at, const Grid& grid) {
+      return n.multiply(steps_of(n, n.in(at), grid), n.divide(grid.scale, of_c.scale));
+    };
+    n.out(quantized(n, n.add(share(0, of_a), share(3, of_b)), of_c, n.type(n.in(0)), true));
+    return;
+  }
+  const Edge c = n.multiply(dequantized(n, n.in(0), of_a), dequantized(n, n.in(3), of_b));
+  n.out(quantized(n, c, of_c, n.type(n.in(0))));
+}
+
+// Returns the number of elements behind the axes of pictures and channels.
+int64_t count_of_pixels(OnnxNode& n, const Edge& x) {
+  int64_t pixels = 1;
+  for (int64_t d = 2; d < n.rank(x); ++d) pixels = checked_product(pixels, n.dim(x, d));
+  return pixels;
 }
 
 // Inputs (com.microsoft): x, scale, zero, y scale, y zero.
@@ -297,6 +449,15 @@ void qlinear_unary(OnnxNode& n) {
     if (type == "QLinearGlobalAveragePool") {
       std::vector<int64_t> axes;
       for (int64_t d = 2; d < n.rank(x); ++d) axes.push_back(d);
+      const Edge pixels = n.number(static_cast<float>(count_of_pixels(n, x)));
+      const std::vector<float> factor =
+          factor_of(n, n.in(1), n.number(1), n.multiply(n.in(3), pixels));
+      if (!factor.empty()) {
+        x = channels_first(n, steps_of(n, n.in(0), grid_at(n, 1, 2)));
+        const Edge steps = requantized(n, n.reduce("ReduceSum", x, axes), factor, 1);
+        n.out(quantized(n, as_it_was(n, steps), grid_at(n, 3, 4), n.type(n.in(0)), true));
+        return;
+      }
       y = n.reduce("ReduceMean", x, axes);
     } else {
       const Window window = window_of(n, x, n.ints_of("kernel_shape"));

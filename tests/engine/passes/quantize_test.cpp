@@ -75,6 +75,19 @@ TEST(Quantize, WeightsMayHaveZeroPoints) {
   EXPECT_EQ(convolve(256), 0u);  // too far apart for bytes
 }
 
+// A number times bytes is bytes of another step, also for several readers.
+TEST(Quantize, AFactorScalesTheStep) {
+  GraphBuilder b;
+  const Edge steps = fake_quantize(b, b.parameter({1, 4, 6, 6}), -2, 1.984375f);
+  const Edge x = b.op("Multiply", 1, {steps, b.constant(numbers({}, {0.25f}))});
+  b.result(conv_on_grids(b, x, "Convolution", {4, 4, 3, 3}));
+  b.result(conv_on_grids(b, x, "GroupConvolution", {4, 1, 1, 3, 3}));
+  auto graph = b.finish();
+  expect_same_values_but(*graph, 1e-3f, dot_context());
+  EXPECT_EQ(convolutions_of_bytes(*graph), 2u);
+  EXPECT_EQ(count_of(*graph, "Quantize"), 1u);
+}
+
 TEST(Quantize, SumsReadBytes) {
   GraphBuilder b;
   const Edge x = fake_quantize(b, b.parameter({1, 4, 6, 6}), -2, 1.984375f);

@@ -17,6 +17,8 @@ namespace clinfer {
 
 enum class ResizeChoice { automatic, stretch, letterbox, crop };
 enum class ColorChoice { automatic, bgr, rgb, gray };
+// The place of a letterboxed picture in the network's input.
+enum class PadPlace { automatic, centered, top_left };
 
 // A user's options for a model. Empty or automatic values are taken from the model, the files
 // beside it, or the usual values of its family.
@@ -34,7 +36,9 @@ struct ModelOptions {
   std::string gallery;  // path of known vectors by name (gallery.h)
   ResizeChoice resize_mode = ResizeChoice::automatic;
   ColorChoice color_format = ColorChoice::automatic;
-  double crop_share = 0;    // of the centre of the picture; 0: as stated, else all of it
+  double crop_share = 0;  // of the centre of the picture; 0: as stated, else all of it
+  std::string pad_value;  // around a letterboxed picture; as mean, in 0..255
+  PadPlace pad_place = PadPlace::automatic;
   std::string mean, scale;  // numbers separated by commas
   ColorArithmetic color_arithmetic = ColorArithmetic::exact;
   std::string post_process = "auto";

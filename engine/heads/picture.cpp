@@ -48,6 +48,11 @@ const char* name_of(ResizeMode mode) {
          : mode == ResizeMode::crop    ? "crop"
                                        : "stretch";
 }
+const char* past_of(ResizeMode mode) {
+  return mode == ResizeMode::letterbox ? "letterboxed"
+         : mode == ResizeMode::crop    ? "cropped"
+                                       : "stretched";
+}
 const char* name_of(ColorOrder color) {
   return color == ColorOrder::rgb ? "rgb" : color == ColorOrder::gray ? "gray" : "bgr";
 }
@@ -119,6 +124,7 @@ class Picture {
   }
 
   std::vector<Fact> origins;
+  std::vector<std::string> warnings;
 
  private:
   // A fact that nothing states: what was assumed, and how to set it.
@@ -166,12 +172,7 @@ class Picture {
         transform.resize = *family_->resize;
         resize_of_family_ = true;
       }
-      doubts_.push_back({"the resize",
-                         transform.resize == ResizeMode::letterbox ? "letterboxed"
-                         : transform.resize == ResizeMode::crop    ? "cropped"
-                                                                   : "stretched",
-                         {"resize-mode"},
-                         of_family});
+      doubts_.push_back({"the resize", past_of(transform.resize), {"resize-mode"}, of_family});
     }
     note("resize-mode", name_of(transform.resize), source);
     settle_padding(transform, centered, stated.rfind("fit_to_window", 0) == 0);
@@ -179,18 +180,46 @@ class Picture {
 
   // Settles where a letterboxed picture lies, and what surrounds it.
   void settle_padding(FrameTransform& transform, bool centered, bool place_stated) {
-    if (transform.resize != ResizeMode::letterbox) return;
+    const std::vector<float> wanted = padding(parse_numbers(options_.pad_value, "pad-value"), true);
+    if (transform.resize != ResizeMode::letterbox) {
+      if (!wanted.empty() || options_.pad_place != PadPlace::automatic)
+        warnings.push_back(std::string("pad-value and pad-place have no effect: the picture is ") +
+                           past_of(transform.resize) + "; set resize-mode=letterbox");
+      return;
+    }
     const bool known = family_ && family_->resize == ResizeMode::letterbox;
-    transform.centered = place_stated || !known ? centered : family_->centered;
-    transform.pad_value = known ? family_->pad_value : 114;
+    transform.centered = options_.pad_place != PadPlace::automatic
+                             ? options_.pad_place == PadPlace::centered
+                         : place_stated || !known ? centered
+                                                  : family_->centered;
+    transform.pad_value = {known ? family_->pad_value : 114};
     std::string source = known ? family_source() : "assumed";
-    if (const auto pad = parse_numbers(value("pad_value"), "model_info pad_value"); !pad.empty()) {
-      transform.pad_value = std::clamp(pad[0], 0.0f, 255.0f);
+    if (!wanted.empty()) {
+      transform.pad_value = wanted;
+      source = "property";
+    } else if (const auto stated =
+                   padding(parse_numbers(value("pad_value"), "model_info pad_value"), false);
+               !stated.empty()) {
+      transform.pad_value = stated;
       source = facts_.source_of("pad_value");
     }
     note("padding",
-         text_of({transform.pad_value}) + (transform.centered ? ", centred" : ", at the top left"),
+         text_of(transform.pad_value) + (transform.centered ? ", centred" : ", at the top left"),
          source);
+  }
+
+  // Checks numbers for the padding. Values of a file are limited to those of pixels, and one of
+  // them is enough where there are not as many as channels.
+  std::vector<float> padding(std::vector<float> values, bool of_property) const {
+    const auto channels = static_cast<size_t>(image_.channels);
+    const bool fits = values.size() <= 1 || values.size() == channels;
+    const auto outside = [](float value) { return value < 0 || value > 255; };
+    if (of_property && (!fits || std::any_of(values.begin(), values.end(), outside)))
+      throw Error{ErrorCode::bad_argument, "pad-value: '" + options_.pad_value + "' is not 1 or " +
+                                               std::to_string(channels) + " numbers from 0 to 255"};
+    if (!fits) values.resize(1);
+    for (float& value : values) value = std::clamp(value, 0.0f, 255.0f);
+    return values;
   }
 
   float settle_share() {
@@ -415,6 +444,7 @@ PictureFeed picture_feed(const Model& model, const StatedFacts& facts, const Ima
   Picture picture(model, facts, image, type, options, family);
   const PictureFeed feed = picture.settle();
   origins.insert(origins.end(), picture.origins.begin(), picture.origins.end());
+  warnings.insert(warnings.end(), picture.warnings.begin(), picture.warnings.end());
   if (std::string said = picture.assumption(); !said.empty()) warnings.push_back(std::move(said));
   return feed;
 }

@@ -141,7 +141,7 @@ std::vector<Way> ways_of(const Network& network, size_t heads) {
           if (p > 0) {
             way.transform.resize = kPlacings[p - 1].resize;
             way.transform.centered = kPlacings[p - 1].centered;
-            if (own.resize != ResizeMode::letterbox) way.transform.pad_value = 114;
+            if (own.resize != ResizeMode::letterbox) way.transform.pad_value = {114};
           }
           if (head > 0) way.prior *= factors.known;
           if (colour != own.color) way.prior *= factor("color-format");

@@ -56,7 +56,7 @@ std::string json_info(const Network& network) {
                                   : transform.centered ? "fit_to_window_letterbox"
                                                        : "fit_to_window")}};
   if (transform.resize == ResizeMode::letterbox)
-    members.emplace_back("pad_value", json_quoted(numbers({transform.pad_value})));
+    members.emplace_back("pad_value", json_quoted(numbers(transform.pad_value)));
   if (transform.color != ColorOrder::gray)
     members.emplace_back("color_space",
                          json_quoted(transform.color == ColorOrder::rgb ? "RGB" : "BGR"));

@@ -89,7 +89,8 @@ struct FrameTransform {
   ResizeMode resize = ResizeMode::stretch;
   ColorOrder color = ColorOrder::bgr;
   std::vector<float> mean{0}, scale{1};  // one, or one per channel
-  float pad_value = 0;   // 0..255, around a letterboxed picture (before mean and scale)
+  // 0..255, around a letterboxed picture (before mean and scale): one, or one per channel
+  std::vector<float> pad_value{0};
   bool centered = true;  // letterbox: picture in the middle, else at the top left
   bool nhwc = false;     // the input's logical shape is [N,H,W,C], not [N,C,H,W]
   Orientation turn;      // turn of the upright picture, before it fills the input

@@ -270,12 +270,13 @@ Mixing mixing(const FrameTransform& transform, int channels) {
   const auto fits = [&](const std::vector<float>& v) {
     return v.size() == 1 || v.size() == static_cast<size_t>(channels);
   };
-  if (!fits(transform.mean) || !fits(transform.scale))
-    refuse("mean and scale need 1 value or " + std::to_string(channels) + ", one per channel");
+  if (!fits(transform.mean) || !fits(transform.scale) || !fits(transform.pad_value))
+    refuse("mean, scale and padding need 1 value or " + std::to_string(channels) +
+           ", one per channel");
   Mixing m;
   for (int c = 0; c < channels; ++c) {
-    const float mean = transform.mean[transform.mean.size() == 1 ? 0 : c];
-    const float scale = transform.scale[transform.scale.size() == 1 ? 0 : c];
+    const auto of_channel = [&](const std::vector<float>& v) { return v[v.size() == 1 ? 0 : c]; };
+    const float mean = of_channel(transform.mean), scale = of_channel(transform.scale);
     if (!std::isfinite(mean) || !std::isfinite(scale) || scale == 0)
       refuse("mean must be finite, scale finite and not zero");
     std::array<float, 3> rgb{0.299f, 0.587f, 0.114f};
@@ -285,7 +286,7 @@ Mixing mixing(const FrameTransform& transform, int channels) {
     }
     for (int k = 0; k < 3; ++k) m.weight[3 * c + k] = rgb[k] / scale;
     m.bias[c] = -mean / scale;
-    m.pad[c] = (transform.pad_value - mean) / scale;
+    m.pad[c] = (of_channel(transform.pad_value) - mean) / scale;
   }
   return m;
 }

@@ -91,7 +91,7 @@ TEST(Network, FollowsModelInfo) {
   EXPECT_EQ(network.transform.color, ColorOrder::rgb);
   EXPECT_EQ(network.transform.resize, ResizeMode::letterbox);
   EXPECT_TRUE(network.transform.centered);
-  EXPECT_EQ(network.transform.pad_value, 7);
+  EXPECT_EQ(network.transform.pad_value, std::vector<float>{7});
   EXPECT_FLOAT_EQ(decode_settings(network, settings).threshold, 0.3f);
   EXPECT_FLOAT_EQ(decode_settings(network, settings).iou_threshold, 0.7f);
   // Properties win.

@@ -300,7 +300,7 @@ TEST(Picture, AFactThatIsStatedLeavesTheOthersToTheFamily) {
   EXPECT_EQ(n.transform.scale, std::vector<float>{1});
   EXPECT_EQ(n.transform.color, ColorOrder::rgb);
   EXPECT_EQ(n.transform.resize, ResizeMode::letterbox);
-  EXPECT_EQ(n.transform.pad_value, 114);
+  EXPECT_EQ(n.transform.pad_value, std::vector<float>{114});
   ASSERT_EQ(n.warnings.size(), 1u);
   EXPECT_EQ(
       n.warnings[0],
@@ -356,6 +356,80 @@ TEST(Picture, AMaskOfItIsNoSecondPicture) {
   EXPECT_EQ(network.constants[0].second.to_floats(), std::vector<float>(64 * 64, 0.0f));
   model->inputs_[0].name = "other";
   EXPECT_THROW(describe_network(model, ModelOptions{}), Error);
+}
+
+TEST(Picture, PaddingFollowsItsProperties) {
+  auto model = std::make_shared<FakeModel>();  // YOLO: 114, centred
+  ModelOptions options;
+  options.pad_value = "0";
+  Network network = describe_network(model, options);
+  EXPECT_EQ(network.transform.pad_value, std::vector<float>{0});
+  EXPECT_TRUE(network.transform.centered);
+  EXPECT_NE(explain(network).find("padding             0, centred (property)"), std::string::npos)
+      << explain(network);
+  options.pad_value = "1,2.5,255";
+  options.pad_place = PadPlace::top_left;
+  network = describe_network(model, options);
+  EXPECT_EQ(network.transform.pad_value, (std::vector<float>{1, 2.5f, 255}));
+  EXPECT_FALSE(network.transform.centered);
+  model->rt_info_ = {{"model_info/resize_type", "fit_to_window"},
+                     {"model_info/pad_value", "7 8 9"}};
+  options = {};
+  network = describe_network(model, options);
+  EXPECT_EQ(network.transform.pad_value, (std::vector<float>{7, 8, 9}));
+  EXPECT_FALSE(network.transform.centered);
+  options.pad_place = PadPlace::centered;
+  EXPECT_TRUE(describe_network(model, options).transform.centered);
+  for (const char* wrong : {"300", "-1", "1,2", "red"}) {
+    options.pad_value = wrong;
+    EXPECT_THROW(describe_network(model, options), Error) << wrong;
+  }
+  options.pad_value = "3";
+  options.resize_mode = ResizeChoice::stretch;
+  network = describe_network(model, options);
+  ASSERT_FALSE(network.warnings.empty());
+  EXPECT_EQ(network.warnings[0],
+            "pad-value and pad-place have no effect: the picture is stretched; set "
+            "resize-mode=letterbox");
+}
+
+TEST(Picture, PaddingFollowsTheFilesBeside) {
+  const auto padding = [](const char* file, const std::string& text) {
+    const TemporaryFolder folder;
+    auto model = std::make_shared<FakeModel>();
+    model->path_ = folder.write("m.xml", "");
+    folder.write(file, text);
+    const FrameTransform transform = describe_network(model, ModelOptions{}).transform;
+    EXPECT_EQ(transform.resize, ResizeMode::letterbox) << text;
+    return std::pair(transform.pad_value, transform.centered);
+  };
+  using Padding = std::pair<std::vector<float>, bool>;
+  EXPECT_EQ(padding("preprocessor_config.json",
+                    R"({"image_processor_type": "Owlv2ImageProcessor", "size": {"height": 64,
+                        "width": 64}, "do_rescale": true})"),
+            (Padding{{127.5f}, false}));
+  EXPECT_EQ(padding("preprocessor_config.json",
+                    R"({"image_processor_type": "JanusImageProcessor", "size": {"height": 64,
+                        "width": 64}, "background_color": [122, 116, 104]})"),
+            (Padding{{122, 116, 104}, true}));
+  EXPECT_EQ(padding("open_clip_config.json",
+                    R"({"preprocess_cfg": {"size": 64, "resize_mode": "longest",
+                        "fill_color": [10, 20, 30]}})"),
+            (Padding{{10, 20, 30}, true}));
+  const auto pipeline = [](const std::string& transforms) {
+    return R"({"pipeline": {"tasks": [{"transforms": [{"type": "Resize", "size": [64, 64],
+               "keep_ratio": true}, )" +
+           transforms + "]}]}}";
+  };
+  const std::string normalize =
+      R"({"type": "Normalize", "mean": [100, 110, 120], "std": [50, 60, 70], "to_rgb": true})";
+  // Before the order of colours is turned, and after the mean is subtracted.
+  EXPECT_EQ(padding("pipeline.json",
+                    pipeline(R"({"type": "Pad", "pad_val": {"img": [1, 2, 3]}}, )" + normalize))
+                .first,
+            (std::vector<float>{3, 2, 1}));
+  EXPECT_EQ(padding("pipeline.json", pipeline(normalize + R"(, {"type": "Pad"})")).first,
+            (std::vector<float>{100, 110, 120}));
 }
 
 TEST(Picture, AShareOfTheMiddleIsFed) {

@@ -38,6 +38,12 @@ Size size_of(JsonNode* node) {
   return size;
 }
 
+// Returns shares of 1 as pixel values, rounded.
+std::vector<double> bytes_of(std::vector<double> shares) {
+  for (double& share : shares) share = std::round(255 * share);
+  return shares;
+}
+
 bool is_one_of(const std::string& name, std::initializer_list<const char*> words) {
   return std::any_of(words.begin(), words.end(),
                      [&](const char* word) { return name.rfind(word, 0) == 0; });
@@ -78,7 +84,17 @@ void read_size(JsonObject* object, const std::string& type, const std::string& s
       !size && longest.size() == 1) {  // SAM: puts the picture at the top left, then pads it
     const auto mean = numbers_of(member(object, "image_mean"));
     steps.fit(false);
-    steps.pad(mean.empty() ? 0 : std::round(255 * mean[0]));
+    steps.pad(mean.empty() ? std::vector<double>{0} : bytes_of(mean));
+    return steps.state(source, facts);
+  }
+  if (is_one_of(type, {"Owlv2"})) {  // fills a square at its top left with half of white
+    steps.fit(false);
+    steps.pad({127.5});
+    return steps.state(source, facts);
+  }
+  if (const auto color = numbers_of(member(object, "background_color")); !color.empty()) {
+    steps.fit(true);
+    steps.pad(color);
     return steps.state(source, facts);
   }
   const double taken = crop ? std::min(crop.width, crop.height) : size.edge;
@@ -175,7 +191,7 @@ void read_timm_picture(JsonObject* config, const std::string& source, const Besi
     steps.squash(std::floor(width / share[0]), std::floor(height / share[0]));
   } else if (mode == "border") {
     steps.fit(true, std::floor(width / share[0]));
-    steps.pad(std::round(255 * mean[0]));
+    steps.pad(bytes_of(mean));
   } else {
     steps.shorter_edge(std::floor(std::min(width, height) / share[0]));
   }
@@ -262,7 +278,7 @@ void read_open_clip(const std::string& text, const std::string& source, const Be
   } else if (mode == "longest") {
     const auto fill = numbers_of(member(object, "fill_color"));
     steps.fit(true);
-    steps.pad(fill.empty() ? 0 : fill[0]);
+    steps.pad(fill.empty() ? std::vector<double>{0} : fill);
   } else {
     steps.shorter_edge(std::min(size.width, size.height));
     steps.center_crop(size.width, size.height);

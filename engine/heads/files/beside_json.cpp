@@ -64,7 +64,7 @@ void read_proc_input(JsonObject* input, const std::string& source, BesideFacts& 
     facts.set("resize_type", "standard", source);
   if (JsonObject* padding = object_in(params, "padding")) {
     const std::vector<double> value = numbers_of(member(padding, "fill_value"));
-    if (!value.empty()) facts.set("pad_value", std::to_string(value[0]), source);
+    facts.set("pad_value", list_of(value), source);
   }
   facts.set("color_space", text_in(params, "color_space"), source);
   const std::vector<double> range = numbers_of(member(params, "range"));
@@ -172,9 +172,12 @@ void read_transform(JsonObject* step, PictureSteps& steps, const std::string& so
                     BesideFacts& facts) {
   const std::string type = text_in(step, "type");
   if (type == "Normalize") {
-    facts.set("mean_values", list_of(numbers_of(member(step, "mean"))), source);
-    facts.set("scale_values", list_of(numbers_of(member(step, "std"))), source);
-    facts.set("color_space", is_true(member(step, "to_rgb"), true) ? "RGB" : "BGR", source);
+    const bool turns = is_true(member(step, "to_rgb"), true);
+    const auto mean = numbers_of(member(step, "mean")), scale = numbers_of(member(step, "std"));
+    steps.normalize(mean, scale, turns);
+    facts.set("mean_values", list_of(mean), source);
+    facts.set("scale_values", list_of(scale), source);
+    facts.set("color_space", turns ? "RGB" : "BGR", source);
   } else if (type == "Resize" || type == "ResizeEdge") {
     read_resize(step, steps, source, facts);
   } else if (type == "LetterResize" || type == "YOLOv5KeepRatioResize") {
@@ -186,13 +189,14 @@ void read_transform(JsonObject* step, PictureSteps& steps, const std::string& so
     facts.set("picture_size", list_of({size.back()}) + "x" + list_of({size[0]}), source);
   } else if (type == "TopDownAffine") {  // a region with its proportions, on black
     steps.fit(true);
-    steps.pad(0);
+    steps.pad({0});
   }
   if (type != "Pad" && type != "LetterResize") return;
   JsonObject* padding = object_in(step, "pad_val");
-  const std::vector<double> value =
+  std::vector<double> value =
       numbers_of(padding != nullptr ? member(padding, "img") : member(step, "pad_val"));
-  if (!value.empty()) steps.pad(value[0]);
+  if (value.empty() && type == "Pad") value = {0};
+  if (!value.empty()) steps.pad(value);
 }
 
 }  // namespace

@@ -46,6 +46,21 @@ std::vector<double> scaled(std::vector<double> values, double by) {
   return values;
 }
 
+void PictureSteps::pad(std::vector<double> values) {
+  pad_ = std::move(values);
+  if (mean_.empty() || scale_.empty() || pad_.empty()) return;
+  pad_.resize(std::max({pad_.size(), mean_.size(), scale_.size()}), pad_.back());
+  for (size_t c = 0; c < pad_.size(); ++c)
+    pad_[c] =
+        pad_[c] * scale_[std::min(c, scale_.size() - 1)] + mean_[std::min(c, mean_.size() - 1)];
+}
+
+void PictureSteps::normalize(std::vector<double> mean, std::vector<double> scale, bool turns) {
+  if (turns) std::reverse(pad_.begin(), pad_.end());
+  mean_ = std::move(mean);
+  scale_ = std::move(scale);
+}
+
 void PictureSteps::state(const std::string& source, BesideFacts& facts) const {
   const bool cuts = crop_width_ > 0 && crop_height_ > 0;
   const auto share = [&](double taken, double of) {
@@ -65,7 +80,7 @@ void PictureSteps::state(const std::string& source, BesideFacts& facts) const {
     case Kind::fit_centered:
       facts.set("resize_type", kind_ == Kind::fit ? "fit_to_window" : "fit_to_window_letterbox",
                 source);
-      if (pad_) facts.set("pad_value", number_text(*pad_), source);
+      facts.set("pad_value", list_of(pad_), source);
       return share(crop_width_, width_);
   }
 }

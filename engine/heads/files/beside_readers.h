@@ -2,7 +2,6 @@
 // files of another format, and ignore what they do not know.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,14 +59,18 @@ class PictureSteps {
   }
   // Crops the centre of the result of earlier steps.
   void center_crop(double width, double height) { crop_width_ = width, crop_height_ = height; }
-  void pad(double value) { pad_ = value; }
+  // Pads with one value, or one for each channel, as they are at that step: after normalize() they
+  // are no pixel values any more.
+  void pad(std::vector<double> values);
+  // Subtracts the mean and divides by the scale; `turns`: reverses the order of colours first.
+  void normalize(std::vector<double> mean, std::vector<double> scale, bool turns);
   void state(const std::string& source, BesideFacts& facts) const;
 
  private:
   enum class Kind { none, shorter, squash, fit, fit_centered };
   Kind kind_ = Kind::none;
   double edge_ = 0, width_ = 0, height_ = 0, crop_width_ = 0, crop_height_ = 0;
-  std::optional<double> pad_;
+  std::vector<double> pad_, mean_, scale_;
 };
 
 // Formats "1.5,2,3", with as few digits as possible.

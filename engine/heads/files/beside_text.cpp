@@ -91,7 +91,7 @@ void read_nvinfer_picture(const Section& property, const std::string& source, Be
   PictureSteps steps;
   if (value_of(property, "maintain-aspect-ratio") == "1") {
     steps.fit(value_of(property, "symmetric-padding") == "1");
-    steps.pad(0);
+    steps.pad({0});
   } else {
     steps.squash(0, 0);
   }

@@ -91,9 +91,9 @@ void read_step(const std::string& type, const YamlNode& step, PaddlePicture& pic
     if (size.size() == 1) picture.size = size_text(size[0], size[0]);
   } else if (type == "LetterBoxResize") {
     picture.steps.fit(true);
-    picture.steps.pad(127.5);
+    picture.steps.pad({127.5});
   } else if (type == "PadStride" || type == "Pad") {
-    picture.steps.pad(0);
+    picture.steps.pad({0});
   } else if (type == "ResizeImage") {  // size [width, height], or resize_short
     const auto edge = numbers_of(step.find("resize_short")), size = numbers_of(step.find("size"));
     if (!edge.empty()) picture.steps.shorter_edge(edge[0]);
@@ -113,14 +113,14 @@ void read_step(const std::string& type, const YamlNode& step, PaddlePicture& pic
       picture.size = size_text(size[1], size[0]);
     } else {
       picture.steps.fit(false);
-      picture.steps.pad(0);
+      picture.steps.pad({0});
     }
   } else if (type == "RecResizeImg" || type == "OCRReisizeNormImg") {
     if (const auto shape = numbers_of(step.find("image_shape")); shape.size() == 3)
       picture.size = "?x" + std::to_string(std::lround(shape[1]));
     picture.mean = picture.scale = {127.5};
     picture.steps.fit(false);
-    picture.steps.pad(127.5);
+    picture.steps.pad({127.5});
   } else if (type == "NormalizeImage") {
     read_normalisation(step, picture);
   }

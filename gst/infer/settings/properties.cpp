@@ -335,6 +335,18 @@ const std::vector<ElementProperty>& element_properties() {
           "resize-mode fits that into the input. 0.875 is what is left of a shorter side of 256 "
           "pixels when 224 are cut out (0: as files beside the model say, else all)",
           0, 1),
+      text<&S::pad_value>(
+          "pad-value", "Padding value",
+          "Pixel value 0..255 around a letterboxed picture, before mean and scale: one number, or "
+          "one per channel of the network's input, comma separated (unset: as the model, files "
+          "beside it or its family say, else 114)"),
+      choice<&S::pad_place>(
+          "pad-place", "Padding place", "Where a letterboxed picture lies in the network's input",
+          "GstClinferPadPlace",
+          {{PadPlace::automatic, "As the model, files beside it or its family say, else centered",
+            "auto"},
+           {PadPlace::centered, "In the middle, padded on both sides", "centered"},
+           {PadPlace::top_left, "At the top left, padded on the right or below", "top-left"}}),
       choice<&S::color_format>(
           "color-format", "Colour format", "Order of the channels of the network's input",
           "GstClinferColorFormat",

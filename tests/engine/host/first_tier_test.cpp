@@ -271,7 +271,7 @@ TEST_P(FirstTierFrames, AreThoseOfTheDevice) {
   transform.color = c.color;
   transform.mean = {10, 20, 30};
   transform.scale = {2};
-  transform.pad_value = 114;
+  transform.pad_value = {114};
   std::vector<std::vector<float>> results;
   for (const auto& compiled : {first, full}) {
     const auto request = compiled->create_request();

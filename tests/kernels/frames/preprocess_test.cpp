@@ -146,7 +146,7 @@ TEST(Preprocess, AllPoints) {
   const Picture yuv = noise(PixelFormat::nv12, 131, 67, 3), rgb = noise(PixelFormat::bgr, 77, 45);
   FrameTransform boxed;
   boxed.resize = ResizeMode::letterbox;
-  boxed.pad_value = 114;
+  boxed.pad_value = {114, 7, 255};
   DeviceTraits traits = context().traits;
   for (const bool cpu : {true, false}) {
     traits.is_cpu = cpu;
@@ -287,7 +287,7 @@ TEST(Preprocess, ResizeModes) {
         Picture picture = noise(PixelFormat::bgr, w, h);
         FrameTransform transform;
         transform.resize = mode;
-        transform.pad_value = 114;
+        transform.pad_value = {114};
         transform.mean = {3};
         transform.scale.assign(1, 2.0f);
         transform.centered = centered;
@@ -446,7 +446,7 @@ TEST(Preprocess, TurnedPicturesAreInferredUpright) {
         FrameTransform transform;
         transform.resize = mode;
         transform.centered = centered;
-        transform.pad_value = 114;
+        transform.pad_value = {114};
         const auto got = evaluate_preprocess(frame, transform, 32, 20, 3).to_floats();
         const auto wanted = evaluate_preprocess(turned.frame, transform, 32, 20, 3).to_floats();
         // Resizing rounds after the first axis, so that a transposed picture is a little different;

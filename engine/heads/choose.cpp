@@ -262,6 +262,12 @@ HeadChoice none(const ModelFacts& facts, std::string reason) {
   choice.name = "none";
   choice.reason = std::move(reason);
   choice.decode = match_tensors(facts).decode;
+  // Networks that make a picture of a picture take any size.
+  for (size_t i = 0; i < facts.outputs.size(); ++i)
+    if (const auto map = map_layout(facts, i); map && (map->channels == 1 || map->channels == 3) &&
+                                               map->rows >= static_cast<size_t>(facts.height) &&
+                                               map->columns >= static_cast<size_t>(facts.width))
+      choice.sizes = Sizes::any;
   return choice;
 }
 

@@ -223,13 +223,128 @@ TEST(Forms, PointsMayBePixelsWhereBoxesAreShares) {
 
 // A doubt about a reading is said beside it, and does not make it another one.
 TEST(Forms, DoubtIsSaidWithTheReading) {
-  Case c(112, 112);
+  Case c(96, 96);
   c.add("out", {1, 196}, std::vector<float>(196, 0.5f));
   const HeadChoice choice = c.choose();
   const auto landmarks = std::find_if(choice.considered.begin(), choice.considered.end(),
                                       [](const HeadFit& fit) { return fit.name == "landmarks"; });
   ASSERT_NE(landmarks, choice.considered.end());
   EXPECT_EQ(landmarks->reason, "98 points as x, y, which nothing says (a name with \"landmark\")");
+}
+
+// Faces of 112x112, whose points have no name.
+TEST(Forms, PointsOfFacesByTheirNumberAndThePicture) {
+  for (const size_t points : {68u, 98u, 106u, 64u}) {
+    Case c(112, 112);
+    c.add("out", {1, static_cast<int64_t>(2 * points)}, std::vector<float>(2 * points, 0.5f));
+    const HeadChoice choice = c.choose();
+    if (points == 64) {
+      EXPECT_NE(choice.name, "landmarks");
+      continue;
+    }
+    EXPECT_EQ(choice.name, "landmarks") << points;
+    ASSERT_EQ(choice.warnings.size(), 1u);
+    EXPECT_NE(choice.warnings[0].find("are read as points of a face"), std::string::npos);
+    const Results results = c.decode();
+    ASSERT_EQ(results.detections.size(), 1u);
+    ASSERT_EQ(results.detections[0].landmarks.size(), points);
+    EXPECT_FLOAT_EQ(results.detections[0].landmarks[0].x, 56);
+  }
+}
+
+// OpenSeeFace: the peak of a point's map, moved by logits down and to the right.
+TEST(Forms, MapsOfPointsAndTheirOffsets) {
+  constexpr size_t kPoints = 66, kSide = 28, kCells = kSide * kSide;
+  Case c(224, 224);
+  std::vector<float> maps(3 * kPoints * kCells, 0.5f);
+  std::fill_n(maps.begin(), kPoints * kCells, 0.1f);
+  for (size_t k = 0; k < kPoints; ++k) maps[k * kCells + 9 * kSide + 18] = 0.9f;
+  const float down = 1 / (1 + std::exp(-16 * 0.01f)), left = 1 / (1 + std::exp(16 * 0.02f));
+  maps[kPoints * kCells + 9 * kSide + 18] = down;
+  maps[2 * kPoints * kCells + 9 * kSide + 18] = left;
+  c.add("out", {1, 198, 28, 28}, maps);
+  EXPECT_EQ(c.choose().name, "landmarks");
+  const Results results = c.decode();
+  ASSERT_EQ(results.detections.size(), 1u);
+  EXPECT_NEAR(results.detections[0].confidence, 0.9f, 1e-4f);
+  ASSERT_EQ(results.detections[0].landmarks.size(), kPoints);
+  EXPECT_NEAR(results.detections[0].landmarks[0].x, 223 * (18 / 27.f - 0.02f), 1e-2f);
+  EXPECT_NEAR(results.detections[0].landmarks[0].y, 223 * (9 / 27.f + 0.01f), 1e-2f);
+  EXPECT_NEAR(results.detections[0].landmarks[1].x, 223 * 18 / 27.f, 1e-2f);
+}
+
+// FastestDet with its last step in the graph, and NanoDet's distances before theirs.
+TEST(Forms, RowsOfCells) {
+  Case fastest(96, 96);
+  std::vector<float> rows(36 * 85, 0);
+  const std::vector<float> object{32, 24, 20, 10, 0.9f};
+  std::copy(object.begin(), object.end(), rows.begin() + 5 * 85);
+  rows[5 * 85 + 5 + 16] = 0.8f;
+  fastest.add("output", {1, 36, 85}, rows);
+  EXPECT_EQ(fastest.choose().name, "fastestdet");
+  Results results = fastest.decode();
+  ASSERT_EQ(results.detections.size(), 1u);
+  EXPECT_EQ(results.detections[0].label_id, 16);
+  EXPECT_NEAR(results.detections[0].confidence, 0.72f, 1e-5f);
+  EXPECT_FLOAT_EQ(results.detections[0].x_min, 22);
+  EXPECT_FLOAT_EQ(results.detections[0].y_max, 29);
+
+  Case distances(96, 96);
+  std::vector<float> cells(189 * 5, 0);
+  const std::vector<float> sides{1, 2, 3, 0.5f, 0.7f};  // of the cell in column 3, row 1, in steps
+  std::copy(sides.begin(), sides.end(), cells.begin() + 15 * 5);
+  distances.add("rows", {1, 189, 5}, cells);
+  distances.facts.outputs[0].op = "Concat";
+  distances.facts.outputs[0].attributes["axis"] = "1";
+  EXPECT_EQ(distances.choose().name, "nanodet");
+  results = distances.decode();
+  ASSERT_EQ(results.detections.size(), 1u);
+  EXPECT_FLOAT_EQ(results.detections[0].x_min, 28 - 8);
+  EXPECT_FLOAT_EQ(results.detections[0].y_min, 12 - 16);
+  EXPECT_FLOAT_EQ(results.detections[0].x_max, 28 + 24);
+  EXPECT_FLOAT_EQ(results.detections[0].y_max, 12 + 4);
+}
+
+// Maps of 7x7 are no rows of seven, and the sums of the scores are no scores.
+TEST(Forms, SumsOfScoresInAnyOrder) {
+  for (const bool sums_first : {false, true}) {
+    Case c(224, 224);
+    for (const int64_t side : {28, 14, 7}) {
+      const auto cells = static_cast<size_t>(side * side);
+      std::vector<float> scores(2 * cells, 0.01f), sides(64 * cells, 0);
+      if (side == 7) {
+        scores[cells + 3 * 7 + 4] = 0.9f;
+        for (size_t k = 0; k < 4; ++k) sides[(16 * k + 1) * cells + 3 * 7 + 4] = 30;  // one step
+      }
+      const auto add = [&](const char* name, int64_t channels, const std::vector<float>& values) {
+        c.add(name + std::to_string(side), {1, channels, side, side}, values);
+      };
+      if (sums_first) add("sums", 1, std::vector<float>(cells, 0.1f));
+      add("scores", 2, scores);
+      add("sides", 64, sides);
+      if (!sums_first) add("sums", 1, std::vector<float>(cells, 0.1f));
+    }
+    EXPECT_EQ(c.choose().name, "yolov8-maps");
+    const Results results = c.decode();
+    ASSERT_EQ(results.detections.size(), 1u);
+    EXPECT_EQ(results.detections[0].label_id, 1);
+    EXPECT_NEAR(results.detections[0].x_min, 32 * 3.5f, 0.1f);
+    EXPECT_NEAR(results.detections[0].y_max, 32 * 4.5f, 0.1f);
+  }
+}
+
+TEST(Forms, ALoneAgeIsANumberOfYears) {
+  Case c(64, 64);
+  c.add("age", {1}, {36.45f});
+  EXPECT_EQ(c.choose().name, "classification");
+  ASSERT_TRUE(c.choose().picture);
+  EXPECT_EQ(c.choose().picture->color, ColorOrder::bgr);
+  const Results results = c.decode();
+  ASSERT_EQ(results.classifications.size(), 1u);
+  EXPECT_EQ(results.classifications[0].label, "36.5");
+  Case other(64, 64);
+  other.add("age_conv3", {1, 1}, {0.3f});
+  EXPECT_EQ(other.choose().name, "none");
 }
 
 TEST(Forms, FacesHaveANameWithoutLabels) {

@@ -29,8 +29,8 @@ try:
 except ImportError:
     other_python.retry("openvino and numpy")
 
-# A warning about pictures is no word about the outputs.
-OF_PICTURES = ("nothing states how the model",)
+# Warnings about pictures and devices are no words about the outputs.
+OF_OTHERS = ("nothing states how the model", "there is no GPU", "clinfer-compiler was not found")
 
 
 class Outputs:
@@ -247,7 +247,7 @@ def element(model, truth):
         with open(f"{model}.json", encoding="utf-8") as file:
             lines = file.read().splitlines()
     said = [line for line in (done.stdout + done.stderr).splitlines()
-            if line.startswith(("WARNING:", "ERROR:")) and not any(words in line for words in OF_PICTURES)]
+            if line.startswith(("WARNING:", "ERROR:")) and not any(words in line for words in OF_OTHERS)]
     return json.loads(lines[0]) if lines else None, said
 
 

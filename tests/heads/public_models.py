@@ -402,6 +402,15 @@ def posenet(outputs, size, options):
     return {"points": np.array(points)}
 
 
+def offset_maps(outputs, size, _):
+    """OpenSeeFace's landmarks(): scores, then offsets down and to the right, as logits over 16."""
+    maps = outputs[0][0].reshape(3, 66, 28 * 28)
+    best = maps[0].argmax(1)
+    share = np.clip(maps[1:, np.arange(66), best], 1e-7, 1 - 1e-7)
+    down, right = np.log(share / (1 - share)) / 16
+    return {"points": (size[0] - 1) * np.stack([best % 28 / 27 + right, best // 28 / 27 + down], -1)}
+
+
 def number(outputs, size, _):
     return {"number": float(outputs[0].ravel()[0])}
 
@@ -456,7 +465,7 @@ def no_head(outputs, size, _):
 DECODERS = {f.__name__.replace("_", "-"): f for f in (
     ultraface, ultraface_raw, retinaface, yunet, yunet_rows, scrfd, yolox, yolox_rows, nanodet, fastestdet, fastest_v2, yolov8, end_to_end, centerface, blaze,
     text_map, ctc, classes, vector, class_map, foreground, mesh, angles, onet, pnet, lanes, picture_out, no_head,
-    yolov8_points, yolov8_boxes, distances, picodet, fastestdet_rows, posenet, number, peaks)}
+    yolov8_points, yolov8_boxes, distances, picodet, fastestdet_rows, posenet, number, peaks, offset_maps)}
 
 
 # ---- the element
@@ -637,6 +646,76 @@ class OfOpenvino:
 Port = collections.namedtuple("Port", "name shape")
 
 
+class ByFormula:
+    """A network of QLinear operations by their formula, with onnxruntime's calls: sums of integers, times a factor in f32, rounded once.
+
+    onnxruntime itself adds by an approximation that depends on the processor (it rounds -32.50001 to -32), and networks as deep as MobileNet
+    make other scores of a single such step.
+    """
+
+    def __init__(self, path):
+        self.graph = onnx.load(path).graph
+        self.known = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in self.graph.initializer}
+
+    def get_inputs(self):
+        return [Port(i.name, [d.dim_value for d in i.type.tensor_type.shape.dim]) for i in self.graph.input if i.name not in self.known]
+
+    def get_outputs(self):
+        return [Port(o.name, []) for o in self.graph.output]
+
+    @staticmethod
+    def bytes_of(steps, zero):
+        limits = np.iinfo(zero.dtype)
+        return np.clip(np.rint(steps) + int(zero), limits.min, limits.max).astype(zero.dtype)
+
+    @staticmethod
+    def sums(x, weights, attributes):
+        """A convolution of integers."""
+        (top, left, bottom, right), (down, across) = attributes.get("pads", (0, 0, 0, 0)), attributes.get("strides", (1, 1))
+        x = np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)))
+        group, (out, _, rows, columns) = attributes.get("group", 1), weights.shape
+        height, width = (x.shape[2] - rows) // down + 1, (x.shape[3] - columns) // across + 1
+        x, weights = x[0].reshape(group, -1, *x.shape[2:]), weights.reshape(group, out // group, -1, rows, columns)
+        total = np.zeros((group, out // group, height * width))
+        for r in range(rows):
+            for c in range(columns):
+                part = x[:, :, r:r + down * (height - 1) + 1:down, c:c + across * (width - 1) + 1:across]
+                total += weights[..., r, c].astype(float) @ part.reshape(group, part.shape[1], -1).astype(float)  # exact: below 2^53
+        return total.reshape(1, out, height, width)
+
+    def run(self, _, given):
+        of = {**self.known, **given}
+
+        def steps(value, zero):
+            zero = of[zero].astype(np.int64)
+            return of[value].astype(np.int64) - zero.reshape(zero.shape + (1,) * (of[value].ndim - 1) if zero.size > 1 else ())
+
+        def factor(x, w, y):
+            return np.float32(of[x]) * np.float32(of[w]) / np.float32(of[y])
+        for node in self.graph.node:
+            i, attributes = list(node.input), {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+            if node.op_type == "QuantizeLinear":
+                made = self.bytes_of(np.float32(of[i[0]]) / of[i[1]], of[i[2]])
+            elif node.op_type == "DequantizeLinear":
+                made = np.float32(steps(i[0], i[2])) * of[i[1]]
+            elif node.op_type == "QLinearConv":
+                total = self.sums(steps(i[0], i[2]), steps(i[3], i[5]), attributes) + (of[i[8]].reshape(-1, 1, 1) if len(i) > 8 else 0)
+                made = self.bytes_of(np.float32(total) * factor(i[1], i[4], i[6]).reshape(-1, 1, 1), of[i[7]])
+            elif node.op_type == "QLinearMatMul":
+                made = self.bytes_of(np.float32(steps(i[0], i[2]) @ steps(i[3], i[5])) * factor(i[1], i[4], i[6]), of[i[7]])
+            elif node.op_type == "QLinearAdd":
+                made = self.bytes_of((steps(i[0], i[2]) * float(of[i[1]]) + steps(i[3], i[5]) * float(of[i[4]])) / float(of[i[6]]), of[i[7]])
+            elif node.op_type == "QLinearGlobalAveragePool":
+                pixels = np.float32(np.prod(of[i[0]].shape[2:]))
+                made = self.bytes_of(np.float32(steps(i[0], i[2]).sum((2, 3), keepdims=True)) * (of[i[1]] / (of[i[3]] * pixels)), of[i[4]])
+            elif node.op_type == "Reshape":
+                made = of[i[0]].reshape(of[i[1]])
+            else:
+                raise ValueError(f"no formula of {node.op_type}")
+            of[node.output[0]] = made
+        return [of[o.name] for o in self.graph.output]
+
+
 def session_of(path, shape):
     """Of a file whose size is an exporter's example: in this shape."""
     if path.endswith(".xml"):
@@ -656,7 +735,7 @@ def session_of(path, shape):
 
 def right_of(row, path, frame):
     """What the authors' code finds, and how the frame was fed."""
-    session = session_of(path, row.get("reshaped"))
+    session = ByFormula(path) if row.get("by") == "formula" else session_of(path, row.get("reshaped"))
     inputs = session.get_inputs()
     shape = list(row.get("shape") or row.get("reshaped") or inputs[0].shape)
     channels_last = shape[-1] in (1, 3) and shape[1] not in (1, 3)

@@ -249,6 +249,9 @@ constexpr Convention kConventions[] = {
      kNobody, kNoBackground,
      "polarisZhao/PFLD-pytorch@b00750c37d: camera.py; xlite-dev/lite.ai.toolkit@bfbf6a54bd: "
      "lite/ort/cv/pfld.cpp"},
+    {Family::face_tracker, "OpenSeeFace", kRgb, kImageNetMean, kImageNetScale, kStretch, 0,
+     kCentered, kNobody, kNoBackground,
+     "emilianavt/OpenSeeFace@dee5bb7606: tracker.py (preprocess)"},
     {Family::facemesh_irises, "FaceMesh with irises", kRgb, kNone, kBytes, kStretch, 0, kCentered,
      kNobody, kNoBackground,
      "google-ai-edge/mediapipe@85c0cdc7d7: "
@@ -342,6 +345,9 @@ constexpr Convention kConventions[] = {
      kImageNetScale, kStretch, 0, kCentered, kNobody, kNoBackground,
      "PaddlePaddle/PaddleClas@31a145bfc5: "
      "ppcls/configs/PULC/textline_orientation/PPLCNet_x1_0.yaml"},
+    {Family::text_line_side, "chineseocr_lite's classifier of directions", kRgb, kHalf, kHalf,
+     kLetterbox, 255, kTopLeft, kNobody, kNoBackground,
+     "DayBreak-u/chineseocr_lite@54a3df53af: angnet/angle.py"},
     {Family::paddle_clas, "PaddleClas", kRgb, kImageNetMean, kImageNetScale, kCrop, 0, kCentered,
      kNobody, kNoBackground,
      "PaddlePaddle/PaddleClas@d178931fca: deploy/configs/inference_cls.yaml (resize_short, size)",
@@ -355,6 +361,14 @@ constexpr Convention kConventions[] = {
      "tensorflow/models@001a5edd1e: research/slim/preprocessing/inception_preprocessing.py "
      "(preprocess_for_eval)",
      kTask, 0.875f},
+    {Family::keras_digits, "Keras' classification of digits", kRgb, kNone, kBytes, kStretch, 0,
+     kCentered, kNobody, kNoBackground,
+     "keras-team/keras-io@02cfe8063b: examples/vision/mnist_convnet.py", kTask},
+    {Family::small_pictures, "PyTorch's classification of CIFAR", kRgb, kHalf, kHalf, kStretch, 0,
+     kCentered, kNobody, kNoBackground,
+     "pytorch/tutorials@c53e7d4efc: beginner_source/blitz/cifar10_tutorial.py", kTask},
+    {Family::age, "SSR-Net", kBgr, kImageNetMean, kImageNetScale, kStretch, 0, kCentered, kNobody,
+     kNoBackground, "oukohou/SSR_Net_Pytorch@164b4f19ed: inference_images.py"},
 };
 
 constexpr bool are_in_order() {

@@ -71,6 +71,7 @@ enum class Family {
   facemesh,
   pfld,
   pfld_bgr,
+  face_tracker,
   facemesh_irises,
   irises,
   hands,
@@ -95,9 +96,13 @@ enum class Family {
   lprnet,
   text_direction,
   text_line_direction,
+  text_line_side,
   paddle_clas,
   imagenet,
   tensorflow_imagenet,
+  keras_digits,
+  small_pictures,
+  age,
 };
 
 // The place where boxes that overlap a better one are removed: in the element, in the network, or

@@ -47,6 +47,37 @@ struct FastestDet {
   }
 };
 
+// FastestDet with its last step in the graph: a row for each cell of centre and sides, objectness
+// and classes.
+struct FastestRows {
+  ModelFacts facts;
+  Table table;
+  Decided units;
+
+  void operator()(std::span<const Tensor> outputs, const DecodeSettings& settings,
+                  Results& results) const {
+    const Floats values(output_of(outputs, 0, table.rows * table.columns));
+    float reach = 0;
+    for (size_t row = 0; row < table.rows; ++row)
+      reach = std::max(reach, std::fabs(values[row * table.columns]));
+    const PixelUnits unit = pixel_units(units, reach, facts);
+    Candidates candidates(settings);
+    for (size_t row = 0; row < table.rows; ++row) {
+      const auto at = [&](size_t k) { return values[row * table.columns + k]; };
+      size_t best = 5;
+      for (size_t k = best + 1; k < table.columns; ++k)
+        if (at(k) > at(best)) best = k;
+      candidates.expect_probability(at(4));
+      candidates.expect_probability(at(best));
+      const float score = at(4) * at(best);
+      if (score >= settings.threshold)
+        candidates.add_centered(at(0) * unit.x, at(1) * unit.y, at(2) * unit.x, at(3) * unit.y,
+                                score, static_cast<double>(best - 5), row);
+    }
+    finish(settings, suppression_of(facts, Family::fastestdet), candidates, results);
+  }
+};
+
 constexpr size_t kAnchors = 3;
 // Width and height in pixels of 352x352, those of the finer map first, as published for COCO.
 constexpr std::array<float, 12> kFastestSizes = {12.64f,  19.39f,  37.88f,  51.48f,
@@ -153,15 +184,25 @@ Fit fit_by_name(const ModelFacts& facts, std::initializer_list<const char*> word
 }  // namespace
 
 Match match_fastestdet(const ModelFacts& facts) {
-  const auto map = facts.outputs.size() == 1 ? map_of(facts, 0, 16) : std::nullopt;
-  if (!map || map->channels < 6)
-    return {Fit::no, "needs one map [1,5+classes,h,w] at stride 16", {}};
+  const bool alone = facts.outputs.size() == 1;
+  const auto map = alone ? map_of(facts, 0, 16) : std::nullopt;
+  auto table = alone ? table_of(facts.outputs[0]) : std::nullopt;
+  if (table &&
+      table->rows != static_cast<size_t>(facts.width / 16) * static_cast<size_t>(facts.height / 16))
+    table.reset();
+  const size_t channels = map ? map->channels : table ? table->columns : 0;
+  if (channels < 6)
+    return {Fit::no, "needs one map [1,5+classes,h,w] at stride 16, or a row for each cell", {}};
   Match match;
-  match.classes = map->channels - 5;
+  match.classes = channels - 5;
   match.fit = fit_by_name(facts, {"fastestdet"}, match.classes);
-  match.reason = "a map of objectness, boxes and " + std::to_string(match.classes) + " classes";
+  match.reason = std::string(map ? "a map of" : "a row for each cell at stride 16 with") +
+                 " objectness, boxes and " + std::to_string(match.classes) + " classes";
   if (match.fit == Fit::against) match.doubt = "which nothing says";
-  match.decode = FastestDet{facts, *map};
+  if (map)
+    match.decode = FastestDet{facts, *map};
+  else
+    match.decode = FastestRows{facts, *table, {}};
   match.picture = picture_of(Family::fastestdet);
   return match;
 }

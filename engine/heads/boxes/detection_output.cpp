@@ -51,6 +51,18 @@ void count_classes(const OutputFacts& output, size_t labels, Match& match) {
   match.background = attribute_of(output, "background_label_id", 0) >= 0;
 }
 
+// Returns whether another output has more channels on the same rows and columns: then an output of
+// seven columns is a map of one channel.
+bool is_map_beside_maps(const ModelFacts& facts, const OutputFacts& output) {
+  const Shape& own = output.shape;
+  if (own.size() < 2) return false;
+  return std::any_of(facts.outputs.begin(), facts.outputs.end(), [&](const OutputFacts& other) {
+    const size_t rank = other.shape.size();
+    return rank >= 3 && other.shape[rank - 3] > 1 && other.shape[rank - 2] == own[own.size() - 2] &&
+           other.shape[rank - 1] == own.back();
+  });
+}
+
 }  // namespace
 
 Match match_detection_output(const ModelFacts& facts) {
@@ -58,7 +70,8 @@ Match match_detection_output(const ModelFacts& facts) {
     const OutputFacts& output = facts.outputs[index];
     if (output.shape.empty() || output.shape.back() != 7 || !is_float_output(output)) continue;
     const bool by_op = output.op == "DetectionOutput";
-    if (!by_op && squeeze_front(output.shape).size() > 2) continue;
+    if (!by_op && (squeeze_front(output.shape).size() > 2 || is_map_beside_maps(facts, output)))
+      continue;
     Match match;
     match.decode = SsdRows{index, by_op, facts.width, facts.height, {}};
     match.reason = output.name + " has rows of 7";

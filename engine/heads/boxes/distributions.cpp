@@ -47,12 +47,15 @@ struct NanodetLevel {
   GridLevel grid;
   size_t scores = 0, distances = 0;  // indices of outputs; the same one if both are in one row
   size_t classes = 0, bins = 0;
-  size_t score_width = 0, distance_width = 0, distance_at = 0;  // of a row, in elements
+  // Of a row, in elements.
+  size_t score_width = 0, score_at = 0, distance_width = 0, distance_at = 0;
   float center = 0.5f;  // position of a cell's reference point
 };
 
-// Returns the expected value of a distribution given by logits: the distance in steps.
+// Returns the expected value of a distribution given by logits: the distance in steps. A single
+// number is the distance itself.
 float expected(const float* logits, size_t bins) {
+  if (bins == 1) return logits[0];
   float top = logits[0], sum = 0, mean = 0;
   for (size_t k = 1; k < bins; ++k) top = std::max(top, logits[k]);
   for (size_t k = 0; k < bins; ++k) {
@@ -74,7 +77,7 @@ void decode_nanodet(const std::vector<NanodetLevel>& levels, const Decided& squa
     const Floats scores(output_of(outputs, level.scores, cells * level.score_width));
     for (size_t i = 0; i < cells && !seen_logits; ++i)
       for (size_t k = 0; k < level.classes; ++k) {
-        const float v = scores[i * level.score_width + k];
+        const float v = scores[i * level.score_width + level.score_at + k];
         seen_logits = seen_logits || v < -0.01f || v > 1.01f;
       }
   }
@@ -87,7 +90,7 @@ void decode_nanodet(const std::vector<NanodetLevel>& levels, const Decided& squa
     const Floats distances(output_of(outputs, level.distances, cells * level.distance_width));
     std::vector<float> buffer;
     for (size_t i = 0; i < cells; ++i) {
-      const float* row = scores.data() + i * level.score_width;
+      const float* row = scores.data() + i * level.score_width + level.score_at;
       size_t best = 0;
       for (size_t k = 1; k < level.classes; ++k)
         if (row[k] > row[best]) best = k;
@@ -163,17 +166,21 @@ Match match_nanodet(const ModelFacts& facts) {
     match.classes = levels[0].classes;
     return match;
   }
-  // Reads NanoDet-Plus: one output with classes and then distances, and reference points at the
-  // cells' corners.
-  match.picture = picture_of(Family::nanodet_plus);
+  // Reads one output with a row for each cell: NanoDet-Plus' classes and then distances, with
+  // reference points at the cells' corners and four levels; or distances in steps as numbers, and
+  // then classes, with reference points in the cells' middle and three levels.
   const auto table = facts.outputs.size() == 1 ? table_of(facts.outputs[0]) : std::nullopt;
-  const auto grids = table && table->columns > 32
+  const auto grids = table && table->columns > 4
                          ? grid_levels(facts, static_cast<int64_t>(table->rows), 1)
                          : std::nullopt;
-  if (!grids || grids->size() != 4 || grids->front().x_step != 8)
+  const bool numbers = grids && grids->size() == 3;
+  if (!grids || grids->front().x_step != 8 ||
+      !(numbers || (grids->size() == 4 && table->columns > 32)))
     return {Fit::no, "needs scores [1,N,C] and distances [1,N,32] at two or more levels", {}};
-  match.decode = [grids = *grids, table = *table,
-                  suppression = suppression_of(facts, Family::nanodet_plus),
+  const Family family = numbers ? Family::nanodet : Family::nanodet_plus;
+  match.picture = picture_of(family);
+  match.decode = [grids = *grids, table = *table, numbers,
+                  suppression = suppression_of(facts, family),
                   squashed = Decided()](std::span<const Tensor> outputs,
                                         const DecodeSettings& settings, Results& results) {
     const Tensor& all = output_of(outputs, 0, table.rows * table.columns);
@@ -190,15 +197,25 @@ Match match_nanodet(const ModelFacts& facts) {
       NanodetLevel level;
       level.grid = grid;
       level.scores = level.distances = slices.size() - 1;
-      level.classes = width - 32;
-      level.bins = 8;
+      level.bins = numbers ? 1 : 8;
+      level.classes = width - 4 * level.bins;
       level.score_width = level.distance_width = width;
-      level.distance_at = width - 32;
-      level.center = 0;
+      (numbers ? level.score_at : level.distance_at) = numbers ? 4 : level.classes;
+      level.center = numbers ? 0.5f : 0;
       parts.push_back(level);
     }
     decode_nanodet(parts, squashed, suppression, slices, settings, results);
   };
+  if (numbers) {
+    // Levels that are joined row by row hold what the network gives before its last step.
+    const bool joined = table->columns == 5 && facts.outputs[0].op == "Concat" &&
+                        attribute_of(facts.outputs[0], "axis", 0) == 1;
+    match.classes = table->columns - 4;
+    match.fit = joined ? Fit::likely : Fit::against;
+    match.reason = "distances in steps and " + std::to_string(match.classes) + " classes";
+    if (!joined) match.doubt = "which nothing says";
+    return match;
+  }
   match.classes = table->columns - 32;
   const bool labelled = facts.labels.size() == match.classes || table->columns == 112;
   match.fit = labelled ? Fit::certain : Fit::possible;
@@ -227,8 +244,8 @@ std::optional<SplitLevel> split_level(const std::vector<Map>& maps, float step) 
   for (const Map& map : maps) {
     if (map.channels == kSides && !sides)
       sides = map;
-    else if (!classes)
-      classes = map;
+    else if (!classes || (classes->channels == 1 && map.channels > 1))
+      classes = map;  // the map before it held the sums
     else if (map.channels != 1)
       return std::nullopt;
   }

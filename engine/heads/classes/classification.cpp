@@ -132,6 +132,16 @@ std::optional<float> number_scale(const ModelFacts& facts, const OutputFacts& ou
   return std::nullopt;
 }
 
+// Returns whether the only output is one number with the name "age": years, as SSR-Net gives them.
+bool is_lone_age(const ModelFacts& facts) {
+  if (facts.outputs.size() != 1 || vector_size(facts.outputs[0].shape) != 1) return false;
+  std::vector<std::string> names = facts.outputs[0].aliases;
+  names.push_back(facts.outputs[0].name);
+  return is_float_output(facts.outputs[0]) &&
+         std::any_of(names.begin(), names.end(),
+                     [](const std::string& name) { return lower(name) == "age"; });
+}
+
 // Returns whether the model states that it classifies.
 bool is_classifier(const ModelFacts& facts) {
   const std::string type = lower(info(facts, "model_type")), task = lower(info(facts, "task"));
@@ -213,6 +223,7 @@ Match match_classification(const ModelFacts& facts) {
   const bool stated = is_classifier(facts);
   std::vector<VectorOutput> outputs;
   std::optional<size_t> sure, unsure;
+  bool match_age = false;
   for (size_t i = 0; i < facts.outputs.size(); ++i) {
     const OutputFacts& facts_of = facts.outputs[i];
     VectorOutput output;
@@ -233,6 +244,11 @@ Match match_classification(const ModelFacts& facts) {
       output.scale = *scale;
       sure = i;
     }
+    if (is_lone_age(facts)) {
+      output.kind = VectorKind::number;
+      match_age = true;
+      sure = i;
+    }
     const bool several = multilabel || (facts_of.op == "Sigmoid" && !output.labels.empty());
     if (output.elements >= 2 && !aside &&
         (output.normalised || !output.labels.empty() || known || is_called_scores(facts_of) ||
@@ -246,7 +262,8 @@ Match match_classification(const ModelFacts& facts) {
   }
   Match match;
   match.fit = Fit::certain;
-  match.reason = "vectors of class scores";
+  match.reason = match_age ? "an age in years" : "vectors of class scores";
+  if (match_age && facts.width == 64 && facts.height == 64) match.picture = picture_of(Family::age);
   // Data sets of small pictures (MNIST, CIFAR, SVHN) have ten classes or more, and their networks
   // often omit the softmax.
   const bool small = std::max(facts.width, facts.height) <= kSmallPicture;
@@ -255,6 +272,8 @@ Match match_classification(const ModelFacts& facts) {
     outputs[*unsure].kind = VectorKind::one_of;
     sure = unsure;
     match.fit = Fit::likely;
+    if (!facts.channels_last && facts.width == kSmallPicture && facts.height == kSmallPicture)
+      match.picture = picture_of(Family::small_pictures);
     match.assumptions.push_back("the " + std::to_string(outputs[*unsure].elements) +
                                 " numbers are read as class scores, as usual for pictures of " +
                                 std::to_string(facts.width) + "x" + std::to_string(facts.height) +
@@ -292,6 +311,14 @@ Match match_classification(const ModelFacts& facts) {
       match.picture = picture_of(Family::paddle_clas);
     }
   }
+  const bool softmax = scores == 1 && sure && outputs[*sure].normalised;
+  if (softmax && match.classes == 2 && facts.width == 192 && facts.height == 32) {
+    match.picture = picture_of(Family::text_line_side);
+    if (outputs[*sure].labels.empty()) outputs[*sure].labels = {"180", "0"};
+  }
+  if (softmax && match.classes == 10 && facts.width == 28 && facts.height == 28 &&
+      facts.channels_last)
+    match.picture = picture_of(Family::keras_digits);
   if (!match.picture && (match.classes == 1000 || match.classes == 1001))
     match.picture =
         picture_of(facts.channels_last ? Family::tensorflow_imagenet : Family::imagenet);

@@ -283,4 +283,68 @@ Match match_movenet(const ModelFacts& facts) {
   return match;
 }
 
+namespace {
+
+// OpenSeeFace: a map of scores for each point, then maps of its offsets down and to the right. Cells
+// stand for evenly spread places from the first pixel to the last; an offset is the logit of its
+// number, as a share of the picture.
+struct OffsetMaps {
+  ModelFacts facts;
+  MapLayout map;
+  size_t points = 0;
+
+  void operator()(std::span<const Tensor> outputs, const DecodeSettings& settings,
+                  Results& results) const {
+    const Floats values(output_of(outputs, map.index, map.elements()));
+    Detection whole;
+    const auto shift = [&](size_t channel, size_t cell) {
+      // The trackers divide by 16 for these sizes.
+      constexpr float kFactor = 16, kLeast = 1e-7f;
+      const float share = std::clamp(values[map.at(channel, cell)], kLeast, 1 - kLeast);
+      return std::log(share / (1 - share)) / kFactor;
+    };
+    const auto last = [](auto size) { return static_cast<float>(size) - 1; };
+    for (size_t k = 0; k < points; ++k) {
+      size_t best = 0;
+      for (size_t cell = 1; cell < map.cells(); ++cell)
+        if (values[map.at(k, cell)] > values[map.at(k, best)]) best = cell;
+      const float score = values[map.at(k, best)];
+      if (!(score >= -0.5f && score <= 1.5f)) {  // trained towards 0 and 1
+        results.contradiction = "a score of a point is far from 0 to 1";
+        return;
+      }
+      const float row = static_cast<float>(best / map.columns) / last(map.rows),
+                  column = static_cast<float>(best % map.columns) / last(map.columns);
+      whole.keypoints.push_back({last(facts.width) * (column + shift(2 * points + k, best)),
+                                 last(facts.height) * (row + shift(points + k, best)),
+                                 peak_confidence(score)});
+    }
+    whole.confidence = mean_confidence(whole.keypoints);
+    for (const KeyPoint& point : whole.keypoints) whole.landmarks.push_back({point.x, point.y});
+    whole.keypoints.clear();
+    whole.skeleton = skeleton_for(points);
+    add_whole(facts, std::move(whole), settings, results);
+  }
+};
+
+}  // namespace
+
+Match match_offset_maps(const ModelFacts& facts) {
+  constexpr size_t kPoints = 66;
+  const auto map = facts.outputs.size() == 1 && is_float_output(facts.outputs[0])
+                       ? map_layout(facts, 0)
+                       : std::nullopt;
+  if (!map || map->channels != 3 * kPoints || map->rows < 2 || map->columns < 2 ||
+      map->rows * 8 != static_cast<size_t>(facts.height) ||
+      map->columns * 8 != static_cast<size_t>(facts.width))
+    return {Fit::no, "needs maps of scores and offsets of 66 points at stride 8", {}};
+  Match match;
+  match.fit = Fit::certain;
+  match.reason = "scores and offsets of 66 points of a face";
+  match.decode = OffsetMaps{facts, *map, kPoints};
+  match.picture = picture_of(Family::face_tracker);
+  match.class_names = {"face"};
+  return match;
+}
+
 }  // namespace clinfer

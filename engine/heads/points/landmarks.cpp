@@ -128,6 +128,7 @@ bool may_be_mesh(const ModelFacts& facts, size_t output) {
 }  // namespace
 
 Match match_landmarks(const ModelFacts& facts) {
+  if (Match maps = match_offset_maps(facts); maps.fit != Fit::no) return maps;
   for (size_t i = 0; i < facts.outputs.size(); ++i) {
     const OutputFacts& output = facts.outputs[i];
     const size_t vector = vector_size(output.shape);
@@ -163,11 +164,21 @@ Match match_landmarks(const ModelFacts& facts) {
   Match match;
   const bool named =
       is_called(facts, output, {"landmark", "landmarks", "keypoints", "alignment", "pfld"});
-  match.fit = named ? Fit::certain : Fit::against;
+  // Networks of 112x112 whose only output has as many numbers as faces in well-known data sets have
+  // coordinates.
+  const bool face = facts.width == 112 && facts.height == 112 && facts.outputs.size() == 1 &&
+                    form.stride == 2 && may_be_mesh(facts, *found) &&
+                    (form.points == 68 || form.points == 98 || form.points == 106);
+  match.fit = named ? Fit::certain : face ? Fit::likely : Fit::against;
   match.reason =
       std::to_string(form.points) + (form.stride == 2 ? " points as x, y" : " points as x, y, z");
-  if (!named) match.doubt = "which nothing says (a name with \"landmark\")";
-  if (is_called(facts, output, {"pfld"}))
+  if (!named && face)
+    match.assumptions.push_back("the " + std::to_string(form.elements()) +
+                                " numbers are read as points of a face, as usual for pictures of "
+                                "112x112; set post-process where they are something else");
+  else if (!named)
+    match.doubt = "which nothing says (a name with \"landmark\")";
+  if (face || is_called(facts, output, {"pfld"}))
     match.picture = picture_of(form.points == 68 ? Family::pfld : Family::pfld_bgr);
   match.decode = [facts, index = *found, form, unit = Decided()](std::span<const Tensor> outputs,
                                                                  const DecodeSettings& settings,

@@ -46,6 +46,9 @@ void add_points(const PointShape& shape, const Column& column, float x_unit, flo
   }
 }
 
+// Matches OpenSeeFace's points of a face: maps of scores and of offsets along rows and columns.
+Match match_offset_maps(const ModelFacts& facts);
+
 struct Hull {
   float x_min = 0, y_min = 0, x_max = 0, y_max = 0;
 };

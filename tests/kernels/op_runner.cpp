@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
+#include <set>
 
 #include "engine/ocl/compiler/programs.h"
 #include "engine/runtime/launch.h"
@@ -49,8 +50,25 @@ std::vector<Cut> cut_for_tests(KernelPlan& plan) {
 
 }  // namespace
 
+cl::Program build_together(const ocl::Context& context, std::vector<KernelPlan> plans) {
+  // Texts of outlined kernels define work-item functions anew, so they come last.
+  std::string plain, outlined;
+  std::set<std::string> known;
+  for (KernelPlan& plan : plans) {
+    cut_for_tests(plan);
+    for (const KernelSpec& spec : plan.launches) {
+      const ocl::Instantiation one = ocl::instantiate(spec);
+      if (!known.insert(one.kernel_name).second) continue;
+      (one.text.starts_with(kernel_source("outline.cl")) ? outlined : plain) += one.text;
+    }
+  }
+  cl::Program program(context.context, ocl::program_source({"", plain + outlined}));
+  program.build(context.device.device, ocl::compiler_options(context.traits).c_str());
+  return program;
+}
+
 OpRun run_op(const ocl::Context& context, const OpDesc& desc, const KernelPlan& whole,
-             std::span<const Tensor> inputs, unsigned repeat) try {
+             std::span<const Tensor> inputs, unsigned repeat, const cl::Program* built) try {
   KernelPlan plan = whole;
   const std::vector<Cut> cuts = cut_for_tests(plan);
   std::vector<Placed> in, out;
@@ -76,7 +94,7 @@ OpRun run_op(const ocl::Context& context, const OpDesc& desc, const KernelPlan& 
 
   std::vector<ocl::Instantiation> instantiations;
   for (const KernelSpec& spec : plan.launches) instantiations.push_back(ocl::instantiate(spec));
-  const auto programs = ocl::Programs::build(context, instantiations, {});
+  const auto programs = built ? nullptr : ocl::Programs::build(context, instantiations, {});
   const cl::CommandQueue queue(context.context, context.device.device,
                                repeat ? CL_QUEUE_PROFILING_ENABLE : 0);
   SubBuffers parts;
@@ -100,7 +118,8 @@ OpRun run_op(const ocl::Context& context, const OpDesc& desc, const KernelPlan& 
   };
   std::vector<cl::Kernel> kernels;
   for (size_t l = 0; l < plan.launches.size(); ++l) {
-    kernels.push_back(programs->kernel(instantiations[l].kernel_name));
+    const std::string& name = instantiations[l].kernel_name;
+    kernels.push_back(built ? cl::Kernel(*built, name.c_str()) : programs->kernel(name));
     bind_arguments(kernels.back(), plan.launches[l], find);
   }
 

@@ -16,8 +16,15 @@ struct OpRun {
 
 // Places each input by its desc into a buffer of its own, poisons the outputs and all gaps with NaN
 // patterns, launches, reads back. `repeat` > 0 also times that many further executions by events.
-// Throws Error.
+// `built`: a program of build_together(); null: each kernel is built as the engine does. Throws
+// Error.
 OpRun run_op(const ocl::Context& context, const OpDesc& desc, const KernelPlan& plan,
-             std::span<const Tensor> inputs, unsigned repeat = 0);
+             std::span<const Tensor> inputs, unsigned repeat = 0,
+             const cl::Program* built = nullptr);
+
+// Builds the kernels of several plans, none a user's, as one program in this process. PoCL reads a
+// megabyte of its own headers for each program, which takes longer than to compile most kernels.
+// Throws cl::Error.
+cl::Program build_together(const ocl::Context& context, std::vector<KernelPlan> plans);
 
 }  // namespace clinfer

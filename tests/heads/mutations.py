@@ -33,7 +33,7 @@ except ImportError:
 OF_PICTURES = "nothing states how the model"
 OF_OTHERS = (OF_PICTURES, "there is no GPU", "clinfer-compiler was not found")
 
-# What the warning about pictures asks to be set, where boxes lie wrong because a frame was fitted in another way.
+# Settings that the warning about pictures asks for. One of them is right where only the fit of a frame was guessed wrongly.
 FITS = [["resize-mode=stretch"], ["resize-mode=letterbox", "pad-place=centered"], ["resize-mode=letterbox", "pad-place=top-left"],
         ["resize-mode=crop"]]
 

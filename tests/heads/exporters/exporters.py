@@ -670,10 +670,13 @@ def run(folder, wanted):
     write_png(path, picture())
     model = os.path.join(folder, wanted["model"]) if wanted["model"] else folder
     command = ["gst-launch-1.0", "filesrc", f"location={path}", "!", "pngdec", "!", "videoconvert", "!", "video/x-raw,format=RGB", "!", *wanted.get("before", "identity").split(), "!", "clinfer", f"model={model}", "device=CPU", "attach-tensors=true",
-               *wanted.get("properties", "").split(), "!", "clpublish", "add-tensor-data=true", "!", "fakesink"]
+               *wanted.get("properties", "").split(), "!", "clpublish", f"file-path={path}.json", "add-tensor-data=true", "!", "fakesink"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    lines = [line for line in result.stdout.splitlines() if line.startswith("{")]
-    told = [line for line in (result.stdout + result.stderr).splitlines() if line.strip() and not line.startswith("{")]
+    lines = []
+    if os.path.exists(f"{path}.json"):
+        with open(f"{path}.json", encoding="utf-8") as file:  # on stdout gst-launch's messages would come between parts of a long line
+            lines = file.read().splitlines()
+    told = [line for line in (result.stdout + result.stderr).splitlines() if line.strip()]
     return (json.loads(lines[0]) if lines else None), told
 
 

@@ -99,7 +99,7 @@ void BatchModel::join(BatchRequest& request) {
   request.group_ = group;
   if (group->members.size() < images_) return;
   close_forming();
-  launch(lock, *group);
+  launch_group(lock, *group);
 }
 
 // Needs the lock.
@@ -109,7 +109,7 @@ void BatchModel::close_forming() {
   pending_.push_back(std::exchange(forming_, nullptr));
 }
 
-bool BatchModel::launch(std::unique_lock<std::mutex>& lock, Group& group) {
+bool BatchModel::launch_group(std::unique_lock<std::mutex>& lock, Group& group) {
   if (group.served || free_.empty()) return false;
   if (forming_.get() == &group) close_forming();
   group.served = true;
@@ -173,7 +173,7 @@ bool BatchModel::wait(BatchRequest& request, std::optional<Clock::time_point> un
     if (until) next = std::min(next, *until);
     if (group->state == Group::State::forming) {
       const bool ready = group->full || now >= group->due;
-      if (ready && launch(lock, *group)) continue;
+      if (ready && launch_group(lock, *group)) continue;
       if (!ready) next = std::min(next, group->due);
     } else if (!group->served) {
       // This thread waits for the device on behalf of all.

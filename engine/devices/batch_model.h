@@ -77,7 +77,7 @@ class BatchModel final : public JoinedModel, public std::enable_shared_from_this
   bool leave(BatchRequest& request);
   void close_forming();  // no further request joins it
   // Launches the group, if a request of the device is free. Releases the lock meanwhile.
-  bool launch(std::unique_lock<std::mutex>& lock, Group& group);
+  bool launch_group(std::unique_lock<std::mutex>& lock, Group& group);
   void end(Group& group, std::exception_ptr error);
   void fill(InferRequest& request, const Group& group) const;
 

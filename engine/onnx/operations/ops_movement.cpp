@@ -11,8 +11,6 @@ namespace clinfer {
 
 namespace {
 
-constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
-
 // ---- shapes -------------------------------------------------------------------------------------
 
 void reshape(OnnxNode& n) {

@@ -12,9 +12,8 @@ namespace clinfer {
 
 namespace {
 
-constexpr int64_t kSide = 16;      // pixels and channels of a tile
-constexpr int64_t kRow = 64;       // most bytes of a tile's row
-constexpr int64_t kMostTiles = 8;  // most tiles in a unit: UNIT of the kernel
+constexpr int64_t kSide = 16;  // pixels and channels of a tile
+constexpr int64_t kRow = 64;   // most bytes of a tile's row
 // The fewest bytes and pixels for which AMX is used; for fewer, instructions that multiply vectors
 // are as fast.
 constexpr int64_t kFewestBytes = 32, kFewestPixels = 4;

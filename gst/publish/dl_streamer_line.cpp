@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -12,29 +11,12 @@
 #include "gst/meta/parameters.h"
 #include "gst/meta/run_lengths.h"
 #include "gst/publish/tensor_values.h"
+#include "gst/publish/unique_keys.h"
 
 namespace clinfer {
 namespace {
 
-// Writes the keys of attributes, which the networks name.
-class AttributeKeys {
- public:
-  AttributeKeys(JsonWriter& json, std::set<std::string> used)
-      : json_(json), used_(std::move(used)) {}
-  // Adds the name, with a number if it is taken, so that no key is twice in an object.
-  JsonWriter& add(const std::string& wanted) {
-    std::string name = wanted;
-    for (int number = 2; !used_.insert(name).second; ++number)
-      name = wanted + "_" + std::to_string(number);
-    return json_.key(name);
-  }
-
- private:
-  JsonWriter& json_;
-  std::set<std::string> used_;
-};
-
-// A skeleton's name there; "" if it has none.
+// Returns DL Streamer's name of a skeleton; "" if it has none.
 std::string format_of(Skeleton skeleton) {
   switch (skeleton) {
     case Skeleton::coco17:
@@ -48,7 +30,7 @@ std::string format_of(Skeleton skeleton) {
   }
 }
 
-// A point's name there: "left_eye" is "eye_l".
+// Returns DL Streamer's name of a point: "eye_l" for "left_eye".
 std::string point_name(const std::string& name, Skeleton skeleton) {
   if (skeleton == Skeleton::face5 && name == "nose") return "nose_tip";
   for (const std::string side : {"left_", "right_"})
@@ -56,12 +38,12 @@ std::string point_name(const std::string& name, Skeleton skeleton) {
   return name;
 }
 
-// The model, and what follows it in the tag that GstAnalytics keeps there.
+// Returns a semantic tag as DL Streamer makes them: the model, and more behind a slash.
 std::string semantic_tag(const std::string& model, const std::string& more) {
   return model.empty() || more.empty() ? model + more : model + "/" + more;
 }
 
-// Begins a tensor. `name` is that of its structure there.
+// Begins a tensor. `name` is that of the GstStructure that DL Streamer keeps it in.
 void begin_tensor(JsonWriter& json, const char* precision, const std::string& name) {
   json.begin_object().key("precision").value(precision).key("layout").value("ANY");
   json.key("name").value(name);
@@ -142,7 +124,7 @@ void write_mask_tensor(JsonWriter& json, const RegionView& region, const FrameFa
   json.end_array().end_object();
 }
 
-// Writes a map of classes by their numbers; 0 also stands where nothing is known, as there.
+// Writes a map of classes by their numbers. As in DL Streamer, 0 also stands for an unknown class.
 void write_classes_tensor(JsonWriter& json, const MapView& map) {
   begin_tensor(json, "I64", "segmentation");
   write_dims(json, {1, map.rows, map.columns});
@@ -166,7 +148,7 @@ void write_raw_tensor(JsonWriter& json, const TensorView& tensor) {
   json.end_object();
 }
 
-// Writes what is no classification.
+// Writes all results but classifications.
 void write_tensors(JsonWriter& json, const Answers& answers) {
   for (const TensorView& tensor : answers.embeddings) write_raw_tensor(json, tensor);
   for (const TensorView& tensor : answers.tensors) write_raw_tensor(json, tensor);
@@ -196,7 +178,7 @@ std::vector<Answer> answers_of(const Answers& answers) {
 }
 
 void write_region_answers(JsonWriter& json, const RegionView& region) {
-  AttributeKeys keys(
+  UniqueKeys keys(
       json, {"x", "y", "w", "h", "region_id", "parent_id", "id", "roi_type", "detection", "tensors",
              "zone_violations", "tripwire_crossings", "dwell_times"});
   for (const Answer& answer : answers_of(region)) {
@@ -208,7 +190,7 @@ void write_region_answers(JsonWriter& json, const RegionView& region) {
   }
 }
 
-// The events of one object, by their zone.
+// Writes the events of one object, by their zone.
 void write_events(JsonWriter& json, const RegionView& region, const FrameFacts& facts,
                   const FrameView& frame) {
   if (!region.zones.empty()) {
@@ -293,7 +275,7 @@ void write_region(JsonWriter& json, const RegionView& region, const FrameFacts& 
 
 // Writes classes of the whole frame as an object of its size.
 void write_whole_frame(JsonWriter& json, const FrameView& frame, const FrameFacts& facts) {
-  AttributeKeys keys(json, {"x", "y", "w", "h", "tensors"});
+  UniqueKeys keys(json, {"x", "y", "w", "h", "tensors"});
   json.begin_object().key("x").value(0).key("y").value(0);
   json.key("w").value(facts.width).key("h").value(facts.height);
   for (const ResultView& result : frame.results)

@@ -10,6 +10,7 @@
 #include "gst/meta/parameters.h"
 #include "gst/meta/run_lengths.h"
 #include "gst/publish/tensor_values.h"
+#include "gst/publish/unique_keys.h"
 
 namespace clinfer {
 namespace {
@@ -22,25 +23,12 @@ void write_held(JsonWriter& json, bool held) {
   if (held) json.key("held").raw("true");
 }
 
-// Writes keys of an object, which might collide with the network's own names.
-class Keys {
- public:
-  explicit Keys(JsonWriter& json) : json_(json) {}
-  // Adds the name, with a number if it is taken, so that nothing is overwritten.
-  JsonWriter& add(const std::string& wanted) {
-    std::string name = wanted;
-    for (int number = 2; !used_.insert(name).second; ++number)
-      name = wanted + "_" + std::to_string(number);
-    return json_.key(name);
-  }
-
- private:
-  JsonWriter& json_;
-  std::set<std::string> used_ = {"detection", "x",         "y",         "w",         "h",
-                                 "region_id", "parent_id", "id",        "predicted", "zones",
-                                 "mask",      "keypoints", "landmarks", "roi_type",  "segmentation",
-                                 "tensors",   "maps",      "events"};
-};
+// Returns the keys of an object that do not depend on networks.
+std::set<std::string> own_keys() {
+  return {"detection",    "x",         "y",     "w",     "h",         "region_id", "parent_id",
+          "id",           "predicted", "zones", "mask",  "keypoints", "landmarks", "roi_type",
+          "segmentation", "tensors",   "maps",  "events"};
+}
 
 void write_tensors(JsonWriter& json, const std::vector<TensorView>& tensors, bool data) {
   if (tensors.empty()) return;
@@ -118,7 +106,7 @@ void write_value_map(JsonWriter& json, const MapView& map, bool data) {
 }
 
 // Writes maps of a picture or region: one of classes as `segmentation`, others in `maps`.
-void write_maps(JsonWriter& json, Keys& keys, const std::vector<MapView>& maps,
+void write_maps(JsonWriter& json, UniqueKeys& keys, const std::vector<MapView>& maps,
                 const FrameFacts& facts) {
   std::vector<const MapView*> others;
   bool first = true;
@@ -140,7 +128,7 @@ void write_maps(JsonWriter& json, Keys& keys, const std::vector<MapView>& maps,
   json.end_array();
 }
 
-void write_answers(JsonWriter& json, Keys& keys, const Answers& answers) {
+void write_answers(JsonWriter& json, UniqueKeys& keys, const Answers& answers) {
   for (const ClassificationView& answer : answers.classifications) {
     keys.add(answer.attribute).begin_object();
     json.key("label_id").value(answer.label_id);
@@ -216,7 +204,7 @@ void write_points(JsonWriter& json, const RegionView& region) {
 }
 
 void write_region(JsonWriter& json, const RegionView& region, const FrameFacts& facts) {
-  Keys keys(json);
+  UniqueKeys keys(json, own_keys());
   json.begin_object();
   write_detection(json, region, facts);
   json.key("x").value(region.x).key("y").value(region.y);
@@ -248,7 +236,7 @@ void write_region(JsonWriter& json, const RegionView& region, const FrameFacts& 
 // Writes the answers about the whole frame as an object of the frame's size.
 void write_whole_frame(JsonWriter& json, const std::vector<ResultView>& results,
                        const FrameFacts& facts) {
-  Keys keys(json);
+  UniqueKeys keys(json, own_keys());
   json.begin_object();
   json.key("x").value(0).key("y").value(0);
   json.key("w").value(facts.width).key("h").value(facts.height);
@@ -309,7 +297,7 @@ std::string result_line(const FrameFacts& facts, const FrameView& frame) {
       }))
     write_whole_frame(json, frame.results, facts);
   json.end_array();
-  Keys keys(json);
+  UniqueKeys keys(json, own_keys());
   std::vector<MapView> maps;
   std::vector<TensorView> tensors;
   for (const ResultView& result : frame.results) {

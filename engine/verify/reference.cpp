@@ -120,24 +120,13 @@ using Order = std::array<size_t, 4>;  // of four dimensions
 
 // Returns a tensor whose dimension d is dimension order[d] of `value`.
 Tensor permuted(const Tensor& value, const Order& order) {
-  const Shape& from = value.shape();
-  const std::array<int64_t, 4> strides{from[1] * from[2] * from[3], from[2] * from[3], from[3], 1};
-  Shape shape(4);
-  std::array<int64_t, 4> steps{};
+  const TensorDesc whole = TensorDesc::row_major(value.type(), value.shape());
+  TensorDesc turned{value.type(), Shape(4), Shape(4)};
   for (size_t d = 0; d < 4; ++d) {
-    shape[d] = from[order[d]];
-    steps[d] = strides[order[d]];
+    turned.shape[d] = whole.shape[order[d]];
+    turned.strides[d] = whole.strides[order[d]];
   }
-  const std::vector<float> elements = value.to_floats();
-  std::vector<float> result;
-  result.reserve(elements.size());
-  for (int64_t a = 0; a < shape[0]; ++a)
-    for (int64_t b = 0; b < shape[1]; ++b)
-      for (int64_t c = 0; c < shape[2]; ++c)
-        for (int64_t d = 0; d < shape[3]; ++d)
-          result.push_back(elements[static_cast<size_t>(a * steps[0] + b * steps[1] + c * steps[2] +
-                                                        d * steps[3])]);
-  return Tensor::of(ElementType::f32, shape, result);
+  return gather_from(turned, value.raw(), ElementType::f32);
 }
 
 Order inverse(const Order& order) {

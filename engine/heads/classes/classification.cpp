@@ -223,7 +223,7 @@ Match match_classification(const ModelFacts& facts) {
   const bool stated = is_classifier(facts);
   std::vector<VectorOutput> outputs;
   std::optional<size_t> sure, unsure;
-  bool match_age = false;
+  const bool age = is_lone_age(facts);
   for (size_t i = 0; i < facts.outputs.size(); ++i) {
     const OutputFacts& facts_of = facts.outputs[i];
     VectorOutput output;
@@ -244,9 +244,8 @@ Match match_classification(const ModelFacts& facts) {
       output.scale = *scale;
       sure = i;
     }
-    if (is_lone_age(facts)) {
+    if (age) {
       output.kind = VectorKind::number;
-      match_age = true;
       sure = i;
     }
     const bool several = multilabel || (facts_of.op == "Sigmoid" && !output.labels.empty());
@@ -262,8 +261,8 @@ Match match_classification(const ModelFacts& facts) {
   }
   Match match;
   match.fit = Fit::certain;
-  match.reason = match_age ? "an age in years" : "vectors of class scores";
-  if (match_age && facts.width == 64 && facts.height == 64) match.picture = picture_of(Family::age);
+  match.reason = age ? "an age in years" : "vectors of class scores";
+  if (age && facts.width == 64 && facts.height == 64) match.picture = picture_of(Family::age);
   // Data sets of small pictures (MNIST, CIFAR, SVHN) have ten classes or more, and their networks
   // often omit the softmax.
   const bool small = std::max(facts.width, facts.height) <= kSmallPicture;

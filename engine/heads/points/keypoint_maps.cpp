@@ -291,12 +291,13 @@ namespace {
 struct OffsetMaps {
   ModelFacts facts;
   MapLayout map;
-  size_t points = 0;
 
   void operator()(std::span<const Tensor> outputs, const DecodeSettings& settings,
                   Results& results) const {
+    const size_t points = map.channels / 3;
     const Floats values(output_of(outputs, map.index, map.elements()));
     Detection whole;
+    std::vector<KeyPoint> found;
     const auto shift = [&](size_t channel, size_t cell) {
       // The trackers divide by 16 for these sizes.
       constexpr float kFactor = 16, kLeast = 1e-7f;
@@ -315,13 +316,12 @@ struct OffsetMaps {
       }
       const float row = static_cast<float>(best / map.columns) / last(map.rows),
                   column = static_cast<float>(best % map.columns) / last(map.columns);
-      whole.keypoints.push_back({last(facts.width) * (column + shift(2 * points + k, best)),
-                                 last(facts.height) * (row + shift(points + k, best)),
-                                 peak_confidence(score)});
+      found.push_back({last(facts.width) * (column + shift(2 * points + k, best)),
+                       last(facts.height) * (row + shift(points + k, best)),
+                       peak_confidence(score)});
     }
-    whole.confidence = mean_confidence(whole.keypoints);
-    for (const KeyPoint& point : whole.keypoints) whole.landmarks.push_back({point.x, point.y});
-    whole.keypoints.clear();
+    whole.confidence = mean_confidence(found);
+    for (const KeyPoint& point : found) whole.landmarks.push_back({point.x, point.y});
     whole.skeleton = skeleton_for(points);
     add_whole(facts, std::move(whole), settings, results);
   }
@@ -341,7 +341,7 @@ Match match_offset_maps(const ModelFacts& facts) {
   Match match;
   match.fit = Fit::certain;
   match.reason = "scores and offsets of 66 points of a face";
-  match.decode = OffsetMaps{facts, *map, kPoints};
+  match.decode = OffsetMaps{facts, *map};
   match.picture = picture_of(Family::face_tracker);
   match.class_names = {"face"};
   return match;

@@ -7,30 +7,23 @@ Without the runtime (tests/intel_runtime.py) the test is skipped (exit status 77
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import intel_runtime
 
 
-def main():
-    library = intel_runtime.library()
-    if library is None:
-        print(f"skipped: needs {intel_runtime.MISSING}")
+def test(environment):
+    # The caches are empty, because programs of an earlier run may hold other functions of the layers.
+    listed = subprocess.run([os.environ["CLINFER_PROGRAM"], "devices", "--kernels"], env=environment, stdout=subprocess.PIPE, text=True)
+    if "Intel(R) OpenCL" not in listed.stdout:
+        print("skipped: the runtime has no device on this machine")
         return 77
-    with tempfile.TemporaryDirectory() as folder:
-        # Programs of an earlier run may hold other functions of the layers.
-        environment = {**intel_runtime.environment(library, folder), "XDG_CACHE_HOME": folder}
-        listed = subprocess.run([os.environ["CLINFER_PROGRAM"], "devices", "--kernels"], env=environment, stdout=subprocess.PIPE, text=True)
-        if "Intel(R) OpenCL" not in listed.stdout:
-            print("skipped: the runtime has no device on this machine")
-            return 77
-        if "used: conv_xmx" not in listed.stdout:
-            print(f"{listed.stdout}the layers make no GPU with matrix instructions of the device")
-            return 1
-        return subprocess.run(sys.argv[1:], env=environment).returncode
+    if "used: conv_xmx" not in listed.stdout:
+        print(f"{listed.stdout}the layers make no GPU with matrix instructions of the device")
+        return 1
+    return subprocess.run(sys.argv[1:], env=environment).returncode
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(intel_runtime.run(test, own_cache=True))

@@ -6,21 +6,14 @@ Without the runtime (tests/intel_runtime.py) the test is skipped (exit status 77
 """
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import intel_runtime
 
 
-def main():
-    library = intel_runtime.library()
-    if library is None:
-        print(f"skipped: needs {intel_runtime.MISSING}")
-        return 77
-    with tempfile.TemporaryDirectory() as vendors:
-        environment = intel_runtime.environment(library, vendors)
-        result = subprocess.run(sys.argv[1:], env=environment, stdout=subprocess.PIPE, text=True)
+def test(environment):
+    result = subprocess.run(sys.argv[1:], env=environment, stdout=subprocess.PIPE, text=True)
     print(result.stdout)
     if result.returncode == 0 and "kernel families run" not in result.stdout:
         print("skipped: the runtime has no device with sub-groups on this machine")
@@ -29,4 +22,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(intel_runtime.run(test))

@@ -4,19 +4,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <initializer_list>
 #include <vector>
 
 #include "engine/engine.h"
 #include "kernels/base/hash.h"
 #include "tests/faults/wrong_device.h"
 #include "tests/gst/harness.h"
+#include "tests/library/small_ir.h"
 #include "tuning/op_key.h"
 #include "tuning/tuning_cache.h"
 
@@ -24,13 +23,6 @@ namespace clinfer::planted {
 namespace {
 
 constexpr const char* kBall = CLINFER_SOURCE_DIR "/pipelines/models/ball.xml";
-
-std::string port(int id, std::initializer_list<int> shape, const char* precision = "FP32") {
-  std::string dims;
-  for (const int size : shape) dims += "<dim>" + std::to_string(size) + "</dim>";
-  return "<port id=\"" + std::to_string(id) + "\" precision=\"" + precision + "\">" + dims +
-         "</port>";
-}
 
 // Plays a few frames through clinfer to the end of the stream.
 void play(const std::string& properties) {
@@ -88,59 +80,23 @@ std::string pixels_at_a_time(const std::string& kernel) {
 }  // namespace
 
 std::string overflow_in_f16(const TemporaryFolder& folder) {
-  constexpr int kPixels = 16 * 16, kInputs = 3 * kPixels;
-  const int64_t shape[] = {1, kInputs};
-  std::vector<float> weights(size_t{kInputs} * 3 + 9);
-  for (size_t i = 0; i < kInputs; ++i) weights[i * 3 + i / kPixels] = 1000;
-  for (size_t i = 0; i < 3; ++i) weights[size_t{kInputs} * 3 + i * 4] = 1e-4f;
-  std::string bin(reinterpret_cast<const char*>(shape), sizeof shape);
-  bin.append(reinterpret_cast<const char*>(weights.data()), weights.size() * sizeof(float));
-  folder.write("large.bin", bin);
-  const std::string product =
-      R"(" type="MatMul" version="opset1"><data transpose_a="false" transpose_b="false"/><input>)";
-  const auto constant = [](int id, const char* name, const std::string& data,
-                           const std::string& out) {
-    return "<layer id=\"" + std::to_string(id) + "\" name=\"" + name +
-           R"(" type="Const" version="opset1"><data )" + data + "/><output>" + out +
-           "</output></layer>";
-  };
-  std::string edges;
-  for (const auto& [from, out, to, in] : std::initializer_list<std::array<int, 4>>{{0, 0, 2, 0},
-                                                                                   {1, 0, 2, 1},
-                                                                                   {2, 2, 4, 0},
-                                                                                   {3, 0, 4, 1},
-                                                                                   {4, 2, 5, 0},
-                                                                                   {5, 1, 7, 0},
-                                                                                   {6, 0, 7, 1},
-                                                                                   {7, 2, 8, 0}})
-    edges += "<edge from-layer=\"" + std::to_string(from) + "\" from-port=\"" +
-             std::to_string(out) + "\" to-layer=\"" + std::to_string(to) + "\" to-port=\"" +
-             std::to_string(in) + "\"/>";
-  const std::string model = folder.write(
-      "large.xml",
-      R"(<net name="large" version="11"><layers>
-<layer id="0" name="data" type="Parameter" version="opset1">
-<data shape="1,3,16,16" element_type="f32"/><output>)" +
-          port(0, {1, 3, 16, 16}) + "</output></layer>" +
-          constant(1, "shape", R"(element_type="i64" shape="2" offset="0" size="16")",
-                   port(0, {2}, "I64")) +
-          R"(<layer id="2" name="flat" type="Reshape" version="opset1"><data special_zero="false"/>
-<input>)" +
-          port(0, {1, 3, 16, 16}) + port(1, {2}, "I64") + "</input><output>" +
-          port(2, {1, kInputs}) + "</output></layer>" +
-          constant(3, "sums", R"(element_type="f32" shape="768,3" offset="16" size="9216")",
-                   port(0, {kInputs, 3})) +
-          R"(<layer id="4" name="sum)" + product + port(0, {1, kInputs}) + port(1, {kInputs, 3}) +
-          "</input><output>" + port(2, {1, 3}) + "</output></layer>" +
-          R"(<layer id="5" name="positive" type="ReLU" version="opset1"><input>)" +
-          port(0, {1, 3}) + "</input><output>" + port(1, {1, 3}) + "</output></layer>" +
-          constant(6, "shares", R"(element_type="f32" shape="3,3" offset="9232" size="36")",
-                   port(0, {3, 3})) +
-          R"(<layer id="7" name="share)" + product + port(0, {1, 3}) + port(1, {3, 3}) +
-          "</input><output>" + port(2, {1, 3}) + "</output></layer>" +
-          R"(<layer id="8" name="result" type="Result" version="opset1"><input>)" +
-          port(0, {1, 3}) + "</input></layer></layers><edges>" + edges + "</edges></net>");
-  return "config=INFERENCE_PRECISION=f16 post-process=none model=" + model;
+  constexpr int64_t kPixels = 16 * 16, kInputs = 3 * kPixels;
+  std::vector<float> sums(kInputs * 3), shares(9);
+  for (size_t i = 0; i < kInputs; ++i) sums[i * 3 + i / kPixels] = 1000;
+  for (size_t i = 0; i < 3; ++i) shares[i * 4] = 1e-4f;
+  const std::string product = R"(transpose_a="false" transpose_b="false")";
+  test::SmallIr ir;
+  const int data = ir.input({1, 3, 16, 16}, "data");
+  const int flat = ir.add("Reshape", 1, R"(special_zero="false")",
+                          {data, ir.integers({1, kInputs})}, {1, kInputs}, "flat");
+  const int sum = ir.add("MatMul", 1, product, {flat, ir.constant({kInputs, 3}, sums)}, {1, 3});
+  const int positive = ir.add("ReLU", 1, "", {sum}, {1, 3}, "positive");
+  ir.result(ir.add("MatMul", 1, product, {positive, ir.constant({3, 3}, shares)}, {1, 3}, "share"));
+  const auto weights = ir.weights();
+  folder.write("large.bin",
+               std::string(reinterpret_cast<const char*>(weights.data()), weights.size()));
+  return "config=INFERENCE_PRECISION=f16 post-process=none model=" +
+         folder.write("large.xml", ir.text());
 }
 
 std::string custom_layer(const TemporaryFolder& folder, bool is_wrong) {

@@ -26,16 +26,17 @@ class SmallIr {
     if (!inputs.empty()) layers_ += "<input>";
     for (size_t i = 0; i < inputs.size(); ++i) {
       const auto from = static_cast<size_t>(inputs[i]);
-      layers_ += port(static_cast<int>(i), shapes_[from]);
+      layers_ += port(static_cast<int>(i), shapes_[from], integers_[from]);
       edges_ += "<edge from-layer=\"" + std::to_string(from) + "\" from-port=\"" +
                 std::to_string(outputs_[from]) + "\" to-layer=\"" + number + "\" to-port=\"" +
                 std::to_string(i) + "\"/>";
     }
     if (!inputs.empty()) layers_ += "</input>";
     shapes_.push_back(shape);
+    integers_.push_back(data.find("element_type=\"i64\"") != data.npos);
     outputs_.push_back(static_cast<int>(inputs.size()));
     if (type != "Result" && !shape.empty())
-      layers_ += "<output>" + port(outputs_.back(), shape) + "</output>";
+      layers_ += "<output>" + port(outputs_.back(), shape, integers_.back()) + "</output>";
     layers_ += "</layer>";
     return id;
   }
@@ -44,13 +45,11 @@ class SmallIr {
                name);
   }
   int constant(const Shape& shape, const std::vector<float>& values) {
-    const size_t offset = weights_.size(), bytes = values.size() * sizeof(float);
-    weights_.resize(offset + bytes);
-    std::memcpy(weights_.data() + offset, values.data(), bytes);
-    return add("Const", 1,
-               "element_type=\"f32\" shape=\"" + listed(shape) + "\" offset=\"" +
-                   std::to_string(offset) + "\" size=\"" + std::to_string(bytes) + "\"",
-               {}, shape);
+    return constant(shape, "f32", values.data(), values.size() * sizeof(float));
+  }
+  int integers(const std::vector<int64_t>& values) {
+    return constant({static_cast<int64_t>(values.size())}, "i64", values.data(),
+                    values.size() * sizeof(int64_t));
   }
   int result(int from) { return add("Result", 1, "", {from}, {}); }
 
@@ -66,21 +65,32 @@ class SmallIr {
   }
 
  private:
+  int constant(const Shape& shape, const std::string& type, const void* values, size_t bytes) {
+    const size_t offset = weights_.size();
+    weights_.resize(offset + bytes);
+    std::memcpy(weights_.data() + offset, values, bytes);
+    return add("Const", 1,
+               "element_type=\"" + type + "\" shape=\"" + listed(shape) + "\" offset=\"" +
+                   std::to_string(offset) + "\" size=\"" + std::to_string(bytes) + "\"",
+               {}, shape);
+  }
   static std::string listed(const Shape& shape) {
     std::string text;
     for (const int64_t dim : shape)
       text += (text.empty() ? "" : ",") + (dim < 0 ? "?" : std::to_string(dim));
     return text;
   }
-  static std::string port(int id, const Shape& shape) {
-    std::string text = "<port id=\"" + std::to_string(id) + "\" precision=\"FP32\">";
+  static std::string port(int id, const Shape& shape, bool integers) {
+    std::string text = "<port id=\"" + std::to_string(id) + "\" precision=\"" +
+                       (integers ? "I64" : "FP32") + "\">";
     for (const int64_t dim : shape) text += "<dim>" + std::to_string(dim) + "</dim>";
     return text + "</port>";
   }
 
   std::string layers_, edges_;
   std::vector<Shape> shapes_;
-  std::vector<int> outputs_;  // the number of each layer's output port
+  std::vector<bool> integers_;  // true for layers whose output is i64
+  std::vector<int> outputs_;    // the number of each layer's output port
   std::vector<std::byte> weights_;
 };
 

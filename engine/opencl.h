@@ -74,7 +74,7 @@ enum class PointerKind {
 // Takes input `index` from memory at an address, as set_input() does from a buffer: dense,
 // row-major, of the port's type and shape. `bytes`: how many there are from `data` on. The memory
 // must stay allocated until the input is set again or the request is destroyed, and must not be
-// written from start() until wait() has returned. `ready`: not for host memory. Throws
+// written from start() until wait() has returned. `ready` must be null for host memory. Throws
 // Error{bad_argument} for memory that is too small or at no multiple of an element's size, and, of
 // USM, for memory of another context or device, and for what was freed, which start() throws as
 // well; OpenCL tells nothing of that about SVM. Throws Error{unsupported} if the device lacks such

@@ -9,10 +9,8 @@ namespace clinfer {
 
 namespace {
 
-// Integrated GPUs map whole pages, up to whole cache lines.
 bool is_whole(const void* data, size_t bytes) {
-  constexpr size_t kPage = 4096, kLine = 64;
-  return reinterpret_cast<uintptr_t>(data) % kPage == 0 && bytes % kLine == 0;
+  return reinterpret_cast<uintptr_t>(data) % kSharedPage == 0 && bytes % kSharedLine == 0;
 }
 
 }  // namespace
@@ -20,8 +18,8 @@ bool is_whole(const void* data, size_t bytes) {
 std::string LentMemory::why_not(const ocl::Context& context, const void* data, size_t bytes) {
   if (!context.device.info.is_integrated) return "the device has memory of its own";
   if (!is_whole(data, bytes))
-    return "the device shares memory that begins at a multiple of 4096 bytes and takes a multiple "
-           "of 64";
+    return "the device shares memory that begins at a multiple of " + std::to_string(kSharedPage) +
+           " bytes and takes a multiple of " + std::to_string(kSharedLine);
   return "the driver does not share this memory";
 }
 

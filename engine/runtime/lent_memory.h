@@ -9,6 +9,10 @@
 
 namespace clinfer {
 
+// Integrated GPUs map host memory of applications by whole pages, from a page's beginning to the
+// end of a cache line. In bytes.
+inline constexpr size_t kSharedPage = 4096, kSharedLine = 64;
+
 // The memory is mapped, as OpenCL calls it, while the application may use it: from the beginning
 // on, but not between lend() and the end of the commands that take_back() follows.
 class LentMemory {

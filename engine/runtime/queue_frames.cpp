@@ -1,18 +1,18 @@
 // Brings frames to the device through OpenCL's queue.
 #include <algorithm>
 
+#include "engine/runtime/lent_memory.h"
 #include "engine/runtime/queue_run.h"
 
 namespace clinfer {
 
 namespace {
 
-// Lets the device read the planes in the host's memory. An integrated GPU can map whole pages if
-// the buffer starts at a page and ends at a cache line; planes that may share a page are put into
-// one buffer.
+// Lets the device read the planes in the host's memory. For an integrated GPU, planes that may share
+// a page (kSharedPage) are put into one buffer.
 void lend(DeviceFrame& input, const ocl::Context& context) {
   const bool is_cpu = context.device.info.is_cpu;
-  const uintptr_t page = is_cpu ? 1 : 4096, line = is_cpu ? 1 : 64;
+  const uintptr_t page = is_cpu ? 1 : kSharedPage, line = is_cpu ? 1 : kSharedLine;
   const auto sizes = plane_sizes(input.frame);
   const auto begin = [&](size_t p) { return reinterpret_cast<uintptr_t>(input.frame.planes[p]); };
   std::vector<size_t> planes;

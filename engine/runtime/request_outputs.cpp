@@ -71,7 +71,6 @@ void RequestOutputs::reset(size_t index) {
   given_.erase(index);
 }
 
-// Forgets where the output went before.
 RequestOutputs::GivenOutput& RequestOutputs::give(size_t index) {
   GivenOutput& output = given_[index];
   output.memory = {};

@@ -88,8 +88,9 @@ class RequestOutputs {
   // Returns how many bytes it takes.
   size_t check_memory(size_t index, const void* data, size_t bytes) const;
   TensorDesc seen(size_t index) const;  // as applications see it
-  // `inputs`: memory that the inference reads where it lies.
+  // Returns the output's place, with what was set before forgotten.
   GivenOutput& give(size_t index);
+  // `inputs`: memory that the inference reads where it lies.
   std::string why_copied(const SizedPlan& sized, size_t index, const GivenOutput& output,
                          const InPlace::Wanted& inputs) const;
   void deliver(size_t index, const Edge& edge);

@@ -51,8 +51,8 @@ struct CameraState {
   bool plays = false;   // the element is in PLAYING
   bool sends = false;   // the source has given data, compressed or not
   unsigned pushed = 0;  // pictures that are on their way downstream
-  // When the source began to have no excuse for silence: data came, the last picture's way ended,
-  // or the attempt or PLAYING began.
+  // The time from which silence counts: that of the last data, of the end of the last push
+  // downstream, or of the beginning of the attempt or of PLAYING.
   Clock::time_point quiet_since;
   uint64_t failures = 0;
   unsigned failures_in_a_row = 0;
@@ -189,7 +189,7 @@ GstPadProbeReturn look(GstPad* pad, GstPadProbeInfo* info, gpointer data) {
   return verdict;
 }
 
-// Marks the time that a push takes: what downstream takes is no silence of the source.
+// Marks the time that a push takes: while downstream takes a picture, the source is not silent.
 class Pushing {
  public:
   explicit Pushing(GstObject* proxy)
@@ -248,7 +248,8 @@ GstPadProbeReturn note_data(GstPad* pad, GstPadProbeInfo*, gpointer data) {
   return GST_PAD_PROBE_OK;
 }
 
-// Watches a pad of that element, unless it has something other than pictures, as sound.
+// Watches data at a pad of the element that uridecodebin reads from, unless the pad has something
+// other than pictures, such as sound.
 void watch_data(GstElement*, GstPad* pad, gpointer bin) {
   const clinfer::Handle<GstCaps> caps(gst_pad_get_current_caps(pad));
   const GstStructure* const structure = caps != nullptr && gst_caps_get_size(caps.get()) != 0

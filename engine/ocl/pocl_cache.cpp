@@ -52,6 +52,15 @@ std::string no_large_files() {
          " bytes (ulimit -f, RLIMIT_FSIZE)";
 }
 
+// Returns a message if this process may start no program, as in some sandboxes; else "". PoCL starts
+// a linker for each kernel and ends the process if it cannot.
+std::string no_programs() {
+  char* const nothing[] = {nullptr};
+  execve("", nothing, nothing);  // fails always: with ENOENT where programs may be started
+  if (errno != EPERM && errno != EACCES) return "";
+  return "this process may start no program (execve() is forbidden)";
+}
+
 // Returns why a folder cannot be PoCL's cache, or "". Creates it if it is missing, as PoCL would.
 // Code from it is loaded into this process, so nobody else may be able to change it, and the system
 // must allow to execute it.
@@ -92,6 +101,8 @@ std::string provide_unguessable(const std::vector<std::string>& parents) {
 PoclCache provide_pocl_cache(const std::string& preferred) {
   if (const std::string limit = no_large_files(); !limit.empty())
     return {"PoCL cannot write what it compiles, because " + limit, false};
+  if (const std::string ban = no_programs(); !ban.empty())
+    return {"PoCL cannot link what it compiles, because " + ban, false};
   const std::string problem = problem_of(own_choice(), !variable("POCL_CACHE_DIR").empty());
   if (problem.empty()) return {};
   const auto use = [&](const std::string& folder) {

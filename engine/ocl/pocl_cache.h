@@ -1,6 +1,6 @@
 // Gives PoCL a usable cache folder. PoCL finds no device if it cannot write its cache, as with the
 // HOME of services and containers; it ends the process if code in its cache cannot be executed
-// (noexec), and compiles nothing if the disk is full.
+// (noexec) or no linker can be started, and compiles nothing if the disk is full.
 #pragma once
 
 #include <string>

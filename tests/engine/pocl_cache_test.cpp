@@ -2,12 +2,19 @@
 #include "engine/ocl/pocl_cache.h"
 
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstddef>
 #include <cstdlib>
+#include <iterator>
 
 #include "kernels/base/files.h"
 #include "tests/says.h"
@@ -93,6 +100,29 @@ TEST_F(PoclCacheOf, FilesMustBeAllowedToBeLarge) {
   const std::string got = provided(kVictim, home_, tmp_);
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
   EXPECT_TRUE(says(got, "no file may be larger than 4096 bytes (ulimit -f, RLIMIT_FSIZE)"));
+  EXPECT_TRUE(got.ends_with("|not usable")) << got;
+}
+
+// Lets the kernel refuse execve() to this process from now on, as sandboxes do.
+bool forbid_programs() {
+  sock_filter rules[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_execve, 0, 1),
+                         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog program{std::size(rules), rules};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+TEST_F(PoclCacheOf, ALinkerMustBeAllowedToStart) {
+  const std::string got = as_user(kVictim, [&] {
+    if (!forbid_programs()) return std::string("no seccomp");
+    setenv("HOME", home_.c_str(), 1);
+    const PoclCache cache = provide_pocl_cache("");
+    return cache.note + "|" + (cache.usable ? "usable" : "not usable");
+  });
+  if (got == "no seccomp") GTEST_SKIP() << "the system has no filters of system calls";
+  EXPECT_TRUE(says(got, "this process may start no program (execve() is forbidden)"));
   EXPECT_TRUE(got.ends_with("|not usable")) << got;
 }
 

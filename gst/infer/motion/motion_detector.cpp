@@ -26,6 +26,10 @@ constexpr double kDeviations = 3;
 constexpr uint64_t kFollow = 16;
 // Up to this share of blocks, in thousandths, may have changes that are gone on the next frame.
 constexpr int kStray = 1;
+// The threshold rises by half a level where there are barely too many of these, and up to so many
+// times as fast where there are more: heavy rain is known after some frames, and no object raises
+// it, because its blocks lie together.
+constexpr double kMostHaste = 8;
 constexpr double kMostThreshold = 48;
 // Number of changed blocks among 3x3 that is an object at once.
 constexpr int kSolid = 6;
@@ -286,8 +290,9 @@ bool MotionDetector::judge() {
       else
         ++stray;
     }
-  if (stray * 1000 > kStray * block_columns_ * block_rows_)
-    weather_ = std::min(weather_ * 1.1 + 0.5, kMostThreshold);
+  const double excess = stray * 1000.0 / (kStray * block_columns_ * block_rows_);
+  if (excess > 1)
+    weather_ = std::min(weather_ * 1.1 + 0.5 * std::min(excess, kMostHaste), kMostThreshold);
   else
     weather_ *= 0.99;
   return object;

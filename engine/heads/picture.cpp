@@ -84,6 +84,9 @@ class Picture {
     if (const auto planes = model.rt_info().find(Model::kColorsOfPlanes);
         planes != model.rt_info().end())
       colors_of_planes_ = lower(planes->second);
+    if (const auto range = model.rt_info().find("range_of_picture");
+        range != model.rt_info().end() && takes_floats_)
+      largest_pixel_ = range->second;
   }
 
   PictureFeed settle() {
@@ -345,7 +348,12 @@ class Picture {
       const auto values = parse_numbers(value(key), source + " " + name);
       if (!values.empty()) return {source, values};
     }
-    return {};
+    if (largest_pixel_.empty()) return {};
+    const bool divides = std::string(name) == "scale" && largest_pixel_ == "1";
+    return {"the graph's first operations",
+            {std::string(name) == "mean" ? 0.0f
+             : divides                   ? 255.0f
+                                         : 1.0f}};
   }
 
   // Returns the family's mean or scale, in the order of colours that was settled.
@@ -386,6 +394,7 @@ class Picture {
   bool resize_of_family_ = false;
   bool takes_floats_ = true;      // an input of integers takes pixels unchanged
   std::string colors_of_planes_;  // "": the graph does not begin with a conversion of planes
+  std::string largest_pixel_;     // that the graph takes; "": its first operations do not tell
 };
 
 }  // namespace

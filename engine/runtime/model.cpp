@@ -88,6 +88,58 @@ void mark_enlarged(const Graph& graph) {
   }
 }
 
+// Returns the mean of a constant that is one number, or one for each of up to four channels.
+std::optional<double> mean_of_constant(const Node& node) {
+  if (node.is("Convert")) return mean_of_constant(*node.inputs[0].node);
+  if (!node.is("Constant") || !is_float(node.constant.type())) return std::nullopt;
+  constexpr size_t kMostChannels = 4;
+  const std::vector<float> values = node.constant.to_floats();
+  if (values.empty() || values.size() > kMostChannels) return std::nullopt;
+  double sum = 0;
+  for (const float value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+// Returns the largest value of the pixels that a graph takes, if its first operations on the
+// picture tell: pixels up to 255 are made small, and pixels up to 1 are moved around 0.
+const char* range_taken(const Graph& graph) {
+  Node* picture = nullptr;
+  for (Node* parameter : graph.parameters) {
+    if (parameter->shape().size() < 3) continue;
+    if (picture != nullptr) return nullptr;
+    picture = parameter;
+  }
+  if (picture == nullptr) return nullptr;
+  double scale = 1, offset = 0;
+  for (Edge edge{picture, 0}; Node* user = graph.only_user(edge); edge = {user, 0}) {
+    if (user->inputs.size() >= 1 && user->inputs[0] == edge &&
+        (user->is("Convert") || user->is("Transpose") || user->is("Reshape") ||
+         user->is("Squeeze") || user->is("Unsqueeze")))
+      continue;
+    if (user->inputs.size() != 2) break;
+    const bool left = user->inputs[0] == edge;
+    const auto value = mean_of_constant(*user->inputs[left ? 1 : 0].node);
+    if (!value) break;
+    if (user->is("Multiply")) {
+      scale *= *value;
+      offset *= *value;
+    } else if (user->is("Divide") && left && *value != 0) {
+      scale /= *value;
+      offset /= *value;
+    } else if (user->is("Add")) {
+      offset += *value;
+    } else if (user->is("Subtract") && left) {
+      offset -= *value;
+    } else {
+      break;
+    }
+  }
+  const auto is_usual = [](double spread) { return spread > 0.4 && spread < 10; };
+  if (is_usual(scale * 255) || (scale == 1 && offset < -50)) return "255";
+  const bool moved = scale > 1.5 || (offset < -0.2 && offset > -1.5);
+  return is_usual(scale) && moved ? "1" : nullptr;
+}
+
 }  // namespace
 
 std::shared_ptr<const Model> Model::read(const std::string& path, const InputShapes& shapes,
@@ -170,6 +222,7 @@ void ReadModel::finish(const InputShapes& shapes) {
   }
   count_classes(*graph_);
   mark_enlarged(*graph_);
+  if (const char* range = range_taken(*graph_)) rt_info_["range_of_picture"] = range;
   inputs_ = input_ports(*graph_);
   outputs_ = output_ports(*graph_);
   states_ = state_ports(*graph_);

@@ -441,6 +441,83 @@ TEST(Choice, ReadsBoxesAndMapsOfOneNetwork) {
   EXPECT_EQ(c.choose().picture->resize, ResizeMode::letterbox);
 }
 
+// PP-OCR's English networks have 95 characters, the blank before them and a space after them.
+TEST(Choice, EnglishLinesAreReadWithoutADictionary) {
+  constexpr int64_t kSteps = 20, kClasses = 97;
+  std::vector<float> scores(kSteps * kClasses, 0);
+  const size_t text[] = {18, 11, 0, 11, 95, 80, 93, 96};  // A : : space ! . space
+  for (size_t step = 0; step < kSteps; ++step)
+    scores[step * kClasses + (step < std::size(text) ? text[step] : 0)] = 1;
+  Case c(320);
+  c.facts.height = 32;
+  c.add("softmax_2.tmp_0", {1, kSteps, kClasses}, scores, "Softmax");
+  EXPECT_EQ(c.choose().name, "text-recognition");
+  ASSERT_EQ(c.choose().warnings.size(), 1u);
+  EXPECT_NE(c.choose().warnings[0].find("PP-OCR's English"), std::string::npos);
+  ASSERT_EQ(c.decode().texts.size(), 1u);
+  EXPECT_EQ(c.decode().texts[0].text, "A:: !. ");
+  // Other converters' outputs of as many classes are of other alphabets.
+  Case other(320);
+  other.facts.height = 32;
+  other.add("logits", {1, kSteps, kClasses}, scores);
+  EXPECT_NE(other.choose().name, "text-recognition");
+}
+
+// The sides of a picture tell persons and faces, whose networks PyTorch's libraries train.
+TEST(Choice, VectorsOfPersonsAndFacesTakeTheirLibrariesPictures) {
+  const std::vector<float> imagenet = {123.675f, 116.28f, 103.53f};
+  for (const auto& [width, height, mean] : {std::tuple(128, 256, imagenet),
+                                            {64, 128, imagenet},
+                                            {128, 64, imagenet},
+                                            {128, 384, imagenet},
+                                            {112, 112, std::vector<float>{127.5f}},
+                                            {160, 160, std::vector<float>{127.5f}}}) {
+    Case c(width);
+    c.facts.height = height;
+    c.add("output", {1, 512});
+    const HeadChoice choice = c.choose();
+    EXPECT_EQ(choice.name, "embedding");
+    ASSERT_TRUE(choice.picture) << width << "x" << height;
+    EXPECT_EQ(choice.picture->mean, mean) << width << "x" << height;
+    EXPECT_EQ(choice.picture->color, ColorOrder::rgb);
+  }
+  Case square(208);
+  square.add("output", {1, 512});
+  EXPECT_FALSE(square.choose().picture);
+}
+
+// Keras' classifiers end in a softmax, and take shares of 255.
+TEST(Choice, KerasClassesTakeSharesOfWhite) {
+  Case c(50);
+  c.facts.channels_last = true;
+  c.add("digit_0", {1, 10}, std::vector<float>(10, 0.1f), "Softmax");
+  c.add("digit_1", {1, 10}, std::vector<float>(10, 0.1f), "Softmax");
+  ASSERT_TRUE(c.choose().picture);
+  EXPECT_EQ(c.choose().picture->scale, std::vector<float>{255});
+  EXPECT_TRUE(c.choose().picture->task);
+  c.facts.channels_last = false;
+  EXPECT_FALSE(c.choose().picture);
+}
+
+// Face-AntiSpoofing's files have its name, and their outputs no softmax.
+TEST(Choice, SpoofsAreToldByTheNameOfTheFile) {
+  for (const auto& [name, classes, label] : {std::tuple("AntiSpoofing_bin_1.5_128", 2, "spoof"),
+                                             {"AntiSpoofing_print-replay_128", 3, "replay"}}) {
+    Case c(128);
+    c.facts.name = name;
+    std::vector<float> logits(static_cast<size_t>(classes), 0);
+    logits.back() = 4;
+    c.add("output", {1, classes}, logits);
+    EXPECT_EQ(c.choose().name, "classification");
+    ASSERT_TRUE(c.choose().picture);
+    EXPECT_EQ(c.choose().picture->resize, ResizeMode::letterbox);
+    ASSERT_EQ(c.decode().classifications.size(), 1u);
+    EXPECT_EQ(c.decode().classifications[0].label, label);
+    c.facts.name = "model";
+    EXPECT_EQ(c.choose().name, "none");
+  }
+}
+
 TEST(Choice, AsksForTheDictionary) {
   Case c(94);
   c.add("decode", {1, 88, 1, 1}, std::vector<float>(88, -1), "CTCGreedyDecoder");

@@ -327,6 +327,25 @@ TEST(Picture, AFactThatIsStatedLeavesTheOthersToTheFamily) {
   EXPECT_TRUE(network({}, options).warnings.empty());
 }
 
+// The first operations of a graph on its picture settle the range, and nothing else.
+TEST(Picture, FirstOperationsOfTheGraphTellTheRange) {
+  auto model = std::make_shared<FakeModel>();
+  const auto network = [&](std::map<std::string, std::string> rt_info) {
+    model->rt_info_ = std::move(rt_info);
+    return describe_network(model, ModelOptions{});
+  };
+  Network n = network({{"range_of_picture", "255"}});
+  EXPECT_EQ(n.transform.scale, std::vector<float>{1});
+  EXPECT_EQ(n.transform.mean, std::vector<float>{0});
+  EXPECT_EQ(n.transform.resize, ResizeMode::letterbox);
+  ASSERT_EQ(n.warnings.size(), 1u);
+  EXPECT_EQ(n.warnings[0].find("scale"), std::string::npos) << n.warnings[0];
+  EXPECT_EQ(network({{"range_of_picture", "1"}}).transform.scale, std::vector<float>{255});
+  // A file that states numbers precedes.
+  n = network({{"range_of_picture", "255"}, {"model_info/scale_values", "3"}});
+  EXPECT_EQ(n.transform.scale, std::vector<float>{3});
+}
+
 TEST(Picture, MeanFollowsTheOrderOfColoursAndItsOtherHalf) {
   auto model = std::make_shared<FakeModel>();
   model->outputs_ = {{"logits", ElementType::f32, {1, 100, 92}, {}},

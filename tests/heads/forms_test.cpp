@@ -252,6 +252,30 @@ TEST(Forms, PointsOfFacesByTheirNumberAndThePicture) {
   }
 }
 
+// Peppa-Facial-Landmark: 68 points as shares, then three angles and four states.
+TEST(Forms, PointsOfFacesBeforeTheirAngles) {
+  std::vector<float> row(143, 30);
+  std::fill_n(row.begin(), 136, 0.25f);
+  Case c(160, 160);
+  c.add("output1", {1, 143}, row);
+  const HeadChoice choice = c.choose();
+  EXPECT_EQ(choice.name, "landmarks");
+  ASSERT_TRUE(choice.picture);
+  EXPECT_EQ(choice.picture->mean, std::vector<float>{127});
+  ASSERT_EQ(choice.warnings.size(), 1u);
+  EXPECT_NE(choice.warnings[0].find("Peppa-Facial-Landmark"), std::string::npos);
+  const Results results = c.decode();
+  ASSERT_EQ(results.detections.size(), 1u);
+  ASSERT_EQ(results.detections[0].landmarks.size(), 68u);
+  EXPECT_FLOAT_EQ(results.detections[0].landmarks[67].y, 40);
+  // As many classes, or another picture, are no points.
+  c.facts.labels.assign(143, "a class");
+  EXPECT_NE(c.choose().name, "landmarks");
+  Case other(224, 224);
+  other.add("output1", {1, 143}, row);
+  EXPECT_NE(other.choose().name, "landmarks");
+}
+
 // OpenSeeFace: the peak of a point's map, moved by logits down and to the right.
 TEST(Forms, MapsOfPointsAndTheirOffsets) {
   constexpr size_t kPoints = 66, kSide = 28, kCells = kSide * kSide;

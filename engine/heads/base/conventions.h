@@ -100,9 +100,14 @@ enum class Family {
   paddle_clas,
   imagenet,
   tensorflow_imagenet,
-  keras_digits,
+  keras_classes,
   small_pictures,
   age,
+  antispoof,
+  person_reid,
+  face_recognition,
+  peppa,
+  open_nsfw,
 };
 
 // The place where boxes that overlap a better one are removed: in the element, in the network, or

@@ -8,6 +8,7 @@
 #include "engine/heads/base/conventions.h"
 #include "engine/heads/base/heads.h"
 #include "engine/heads/classes/hierarchy.h"
+#include "engine/heads/pictures/maps.h"
 
 namespace clinfer {
 namespace {
@@ -142,6 +143,14 @@ bool is_lone_age(const ModelFacts& facts) {
                      [](const std::string& name) { return lower(name) == "age"; });
 }
 
+// Returns whether an output tells real faces from printed and replayed ones, as networks of
+// Face-AntiSpoofing do, whose files have that name.
+bool is_antispoof(const ModelFacts& facts, const OutputFacts& output) {
+  const size_t classes = vector_size(output.shape);
+  return facts.outputs.size() == 1 && facts.width == 128 && facts.height == 128 &&
+         (classes == 2 || classes == 3) && is_called(facts, output, {"antispoof", "antispoofing"});
+}
+
 // Returns whether the model states that it classifies.
 bool is_classifier(const ModelFacts& facts) {
   const std::string type = lower(info(facts, "model_type")), task = lower(info(facts, "task"));
@@ -224,6 +233,7 @@ Match match_classification(const ModelFacts& facts) {
   std::vector<VectorOutput> outputs;
   std::optional<size_t> sure, unsure;
   const bool age = is_lone_age(facts);
+  Match match;
   for (size_t i = 0; i < facts.outputs.size(); ++i) {
     const OutputFacts& facts_of = facts.outputs[i];
     VectorOutput output;
@@ -249,8 +259,14 @@ Match match_classification(const ModelFacts& facts) {
       sure = i;
     }
     const bool several = multilabel || (facts_of.op == "Sigmoid" && !output.labels.empty());
+    const bool spoof = is_antispoof(facts, facts_of);
+    if (spoof && output.labels.empty())
+      output.labels = output.elements == 2 ? std::vector<std::string>{"real", "spoof"}
+                                           : std::vector<std::string>{"real", "print", "replay"};
+    if (spoof) match.picture = picture_of(Family::antispoof);
     if (output.elements >= 2 && !aside &&
-        (output.normalised || !output.labels.empty() || known || is_called_scores(facts_of) ||
+        (output.normalised || spoof || !output.labels.empty() || known ||
+         is_called_scores(facts_of) ||
          (stated && name_has(facts_of, {"logit", "prob", "score", "class"})))) {
       output.kind = several ? VectorKind::any_of : VectorKind::one_of;
       sure = i;
@@ -259,7 +275,6 @@ Match match_classification(const ModelFacts& facts) {
     }
     outputs.push_back(std::move(output));
   }
-  Match match;
   match.fit = Fit::certain;
   match.reason = age ? "an age in years" : "vectors of class scores";
   if (age && facts.width == 64 && facts.height == 64) match.picture = picture_of(Family::age);
@@ -315,9 +330,14 @@ Match match_classification(const ModelFacts& facts) {
     match.picture = picture_of(Family::text_line_side);
     if (outputs[*sure].labels.empty()) outputs[*sure].labels = {"180", "0"};
   }
-  if (softmax && match.classes == 10 && facts.width == 28 && facts.height == 28 &&
-      facts.channels_last)
-    match.picture = picture_of(Family::keras_digits);
+  const bool all_softmax =
+      sure && std::all_of(outputs.begin(), outputs.end(),
+                          [](const VectorOutput& output) { return output.normalised; });
+  if (softmax && match.classes == 2 && facts.width == 224 && facts.height == 224 &&
+      is_called(facts, facts.outputs[*sure], {"nsfw", "opennsfw"}))
+    match.picture = picture_of(Family::open_nsfw);
+  else if (all_softmax && facts.channels_last && match.classes != 1000 && match.classes != 1001)
+    match.picture = picture_of(Family::keras_classes);
   if (!match.picture && (match.classes == 1000 || match.classes == 1001))
     match.picture =
         picture_of(facts.channels_last ? Family::tensorflow_imagenet : Family::imagenet);

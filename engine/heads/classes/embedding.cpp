@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/heads/base/conventions.h"
 #include "engine/heads/base/heads.h"
 #include "engine/heads/pictures/maps.h"
 
@@ -29,6 +30,16 @@ bool is_answer(const OutputFacts& output) {
 }
 
 bool is_power_of_two(size_t n) { return (n & (n - 1)) == 0; }
+
+// Returns how networks of this size take their picture: persons are twice or three times as high as
+// wide, and exporters exchange the sides at times; faces have the sides of ArcFace and FaceNet.
+std::optional<PictureDefaults> picture_of_size(int width, int height) {
+  const int longer = std::max(width, height), shorter = std::min(width, height);
+  if (longer == 2 * shorter || height == 3 * width) return picture_of(Family::person_reid);
+  if (width == height && (width == 112 || width == 160))
+    return picture_of(Family::face_recognition);
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -84,7 +95,7 @@ Match match_embedding(const ModelFacts& facts) {
       results.embeddings.push_back(std::move(embedding));
     }
   };
-  match.picture = {};
+  if (found.size() == 1 && all) match.picture = picture_of_size(facts.width, facts.height);
   return match;
 }
 

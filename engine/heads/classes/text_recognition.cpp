@@ -70,6 +70,19 @@ const std::vector<std::string>& characters_of_lprnet() {
   return kCharacters;
 }
 
+// Returns the characters of PP-OCR's English networks (PaddlePaddle/PaddleOCR:
+// ppocr/utils/en_dict.txt): those of ASCII from the digits on, then those before, and the space.
+const std::vector<std::string>& characters_of_english() {
+  static const std::vector<std::string> kCharacters = [] {
+    std::vector<std::string> characters;
+    for (char c = '0'; c <= '~'; ++c) characters.emplace_back(1, c);
+    for (char c = '!'; c < '0'; ++c) characters.emplace_back(1, c);
+    characters.emplace_back(" ");
+    return characters;
+  }();
+  return kCharacters;
+}
+
 // Scores [steps, classes], with ones between or before; or [classes, steps], as in LPRNet.
 struct StepScores {
   size_t index = 0, steps = 0, classes = 0;
@@ -143,6 +156,10 @@ Match match_scores(const ModelFacts& facts) {
   const bool published = !dictionary && lprnet && facts.labels.empty() &&
                          found->classes == characters_of_lprnet().size();
   if (published) dictionary = dictionary_for(characters_of_lprnet(), found->classes);
+  // The blank comes before the dictionary, and one more space after it.
+  const bool english = !dictionary && facts.labels.empty() && from_paddle(facts, output) &&
+                       found->classes == characters_of_english().size() + 2;
+  if (english) dictionary = dictionary_for(characters_of_english(), found->classes);
   const std::string shape =
       std::to_string(found->steps) + " steps of " + std::to_string(found->classes) + " classes";
   const bool named = is_called(
@@ -184,6 +201,12 @@ Match match_scores(const ModelFacts& facts) {
     match.fit = Fit::certain;
     match.assumptions.push_back(
         "the characters are those of China's plates, which LPRNet was published with; set "
+        "labels-file to the dictionary where it is another");
+  }
+  if (english) {
+    match.classes = found->classes;
+    match.assumptions.push_back(
+        "the characters are those of PP-OCR's English networks, which have as many classes; set "
         "labels-file to the dictionary where it is another");
   }
   if (dictionary->assumed)

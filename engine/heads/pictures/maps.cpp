@@ -119,7 +119,8 @@ struct PlainKind {
 // Returns the kind of a map of one float in each cell, by its names; nullopt if they do not tell.
 std::optional<MapKind> named_kind(const ModelFacts& facts, const OutputFacts& output) {
   static const PlainKind kKinds[] = {
-      {MapKind::depth, {"depth", "disp", "disparity", "midas", "dpt", "monodepth", "zoedepth"}},
+      {MapKind::depth,
+       {"depth", "disp", "disparity", "midas", "dpt", "monodepth", "tcmonodepth", "zoedepth"}},
       {MapKind::anomaly, {"anomaly", "patchcore", "padim", "efficientad", "stfpm", "fastflow"}},
       {MapKind::saliency,
        {"saliency", "matte", "matting", "alpha", "pha", "alphas", "modnet", "rvm", "rembg", "isnet",

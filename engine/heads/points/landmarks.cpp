@@ -94,8 +94,12 @@ Match mesh(const ModelFacts& facts, size_t output, const MeshKind& kind) {
 // Points of a vector or table of coordinates.
 struct Coordinates {
   size_t points = 0, stride = 2;  // x, y, and perhaps z
-  size_t elements() const { return points * stride; }
+  size_t rest = 0;                // further numbers after the points
+  size_t elements() const { return points * stride + rest; }
 };
+
+// Peppa-Facial-Landmark gives 68 points, three angles and four states of the eyes and the mouth.
+constexpr Coordinates kPeppa = {68, 2, 7};
 
 // Returns the points of a vector, or of a table [points,2] or [points,3] whose name says that it
 // holds points. A vector whose number of elements is that of a well-known number of points in
@@ -106,6 +110,7 @@ Coordinates coordinates_in(const OutputFacts& output, bool named) {
   if (const size_t elements = vector_size(output.shape); elements != 0) {
     const bool solid = elements % 3 == 0 && elements >= 51 && kKnown.count(elements / 3) != 0 &&
                        (elements % 2 != 0 || kKnown.count(elements / 2) == 0);
+    if (elements == kPeppa.elements()) return kPeppa;
     if (solid) return {elements / 3, 3};
     return {elements % 2 == 0 ? elements / 2 : 0, 2};
   }
@@ -167,25 +172,32 @@ Match match_landmarks(const ModelFacts& facts) {
   // Networks of 112x112 whose only output has as many numbers as faces in well-known data sets have
   // coordinates.
   const bool face = facts.width == 112 && facts.height == 112 && facts.outputs.size() == 1 &&
-                    form.stride == 2 && may_be_mesh(facts, *found) &&
+                    form.stride == 2 && may_be_mesh(facts, *found) && form.rest == 0 &&
                     (form.points == 68 || form.points == 98 || form.points == 106);
-  match.fit = named ? Fit::certain : face ? Fit::likely : Fit::against;
+  const bool peppa = form.rest != 0 && facts.outputs.size() == 1 && may_be_mesh(facts, *found) &&
+                     facts.width == facts.height && (facts.width == 128 || facts.width == 160);
+  match.fit = named ? Fit::certain : face || peppa ? Fit::likely : Fit::against;
   match.reason =
       std::to_string(form.points) + (form.stride == 2 ? " points as x, y" : " points as x, y, z");
   if (!named && face)
     match.assumptions.push_back("the " + std::to_string(form.elements()) +
                                 " numbers are read as points of a face, as usual for pictures of "
                                 "112x112; set post-process where they are something else");
+  else if (!named && peppa)
+    match.assumptions.push_back(
+        "the 143 numbers are read as 68 points of a face, three angles and four states, as "
+        "Peppa-Facial-Landmark gives them; set post-process where they are something else");
   else if (!named)
     match.doubt = "which nothing says (a name with \"landmark\")";
   if (face || is_called(facts, output, {"pfld"}))
     match.picture = picture_of(form.points == 68 ? Family::pfld : Family::pfld_bgr);
+  if (peppa) match.picture = picture_of(Family::peppa);
   match.decode = [facts, index = *found, form, unit = Decided()](std::span<const Tensor> outputs,
                                                                  const DecodeSettings& settings,
                                                                  Results& results) {
     const Floats values(output_of(outputs, index, form.elements()));
     float reach = 0;
-    for (size_t i = 0; i < form.elements(); ++i)
+    for (size_t i = 0; i < form.points * form.stride; ++i)
       if (i % form.stride != 2) reach = std::max(reach, std::fabs(values[i]));
     const bool shares = unit.settle(unit_seen(reach), Decided::first) == Decided::first;
     const float width = shares ? static_cast<float>(facts.width) : 1,

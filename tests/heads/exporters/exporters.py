@@ -636,6 +636,37 @@ def open_model_zoo_by_another_converter(folder):
     return feeds(folder, (64, 64), fed((64, 64), whole(), blue_first=True, unit=1), {}, model="vehicle_sort_barrier_0099/saved_model/model_float32.onnx", said="Open Model Zoo's own networks")
 
 
+def scaled_first(folder, operations, want):
+    """A probe whose graph scales its picture itself, by operations and their numbers."""
+    made = probe((64, 64))
+    at = "picture"
+    for k, (operation, number) in enumerate(operations):
+        made.graph.initializer.append(numpy_helper.from_array(F(number), f"number{k}"))
+        made.graph.node.insert(k, helper.make_node(operation, [at, f"number{k}"], [f"scaled{k}"]))
+        at = f"scaled{k}"
+    for node in made.graph.node[len(operations):]:
+        node.input[:] = [at if name == "picture" else name for name in node.input]
+    folder.write("model.onnx", made)
+    return {"model": "model.onnx", "fed": want, "properties": "resize-mode=stretch color-format=rgb"}
+
+
+@case
+def a_graph_that_divides_by_255(folder):
+    """TCMonoDepth's begin so, and take bytes."""
+    return scaled_first(folder, [("Div", 255)], fed((64, 64), whole()))
+
+
+@case
+def a_graph_that_moves_bytes_around_zero(folder):
+    """As Keras' Rescaling(1 / 127.5, -1) and MXNet's ArcFace."""
+    return scaled_first(folder, [("Sub", 127.5), ("Mul", 1 / 127.5)], fed((64, 64), whole(), (.5,) * 3, (.5,) * 3))
+
+
+@case
+def a_graph_that_moves_shares_around_zero(folder):
+    return scaled_first(folder, [("Mul", 2), ("Sub", 1)], fed((64, 64), whole(), (.5,) * 3, (.5,) * 3))
+
+
 @case
 def lprnet_without_its_dictionary(folder):
     scores = np.zeros((68, 18), F)

@@ -173,9 +173,10 @@ def fastest_v2(outputs, size, _):
     return objects(np.concatenate(corners), np.concatenate(scores), np.concatenate(labels))
 
 
-def yolov8(outputs, size, _):
+def yolov8(outputs, size, options):
+    """`most`: quantised scores come out larger than this, by less than a step."""
     rows = outputs[0][0].T
-    return objects(centred(*rows[:, :4].T), rows[:, 4:].max(1), rows[:, 4:].argmax(1))
+    return objects(centred(*rows[:, :4].T), np.minimum(rows[:, 4:].max(1), options.get("most", np.inf)), rows[:, 4:].argmax(1))
 
 
 def yolov8_points(outputs, size, options):
@@ -222,6 +223,12 @@ def fastestdet_rows(outputs, size, _):
 def end_to_end(outputs, size, _):
     rows = outputs[0][0]
     return objects(rows[:, :4], rows[:, 4], rows[:, 5].astype(int), suppress=1)
+
+
+def triples(outputs, size, _):
+    """D-FINE's and DEIM's last step: labels, corners in pixels of the size that was asked for, and scores."""
+    labels, corners, scores = (v[0] for v in outputs)
+    return objects(corners, scores, labels, suppress=1)
 
 
 def centerface(outputs, size, _):
@@ -319,13 +326,18 @@ def mesh(outputs, size, options):
     return {"points": rows * (size if options.get("shares") else 1)}
 
 
+def mesh_of_a_row(outputs, size, _):
+    """Peppa-Facial-Landmark: 68 points as shares, then three angles and four states of the eyes and the mouth."""
+    return {"points": outputs[0].ravel()[:136].reshape(-1, 2) * size}
+
+
 def posenet(outputs, size, options):
     """One person: the best cell of each heat map, moved by the offsets there."""
     heat, offsets = (outputs[k][0] for k in options["outputs"])
-    points = []
+    points, stride = [], options.get("stride", 16)
     for k in range(17):
         y, x = np.unravel_index(heat[:, :, k].argmax(), heat.shape[:2])
-        points.append((x * 16 + offsets[y, x, k + 17], y * 16 + offsets[y, x, k]))
+        points.append((x * stride + offsets[y, x, k + 17], y * stride + offsets[y, x, k]))
     return {"points": np.array(points)}
 
 
@@ -392,4 +404,4 @@ def no_head(outputs, size, _):
 DECODERS = {f.__name__.replace("_", "-"): f for f in (
     ultraface, ultraface_raw, retinaface, yunet, yunet_rows, scrfd, yolox, yolox_rows, nanodet, fastestdet, fastest_v2, yolov8, end_to_end, centerface, blaze,
     text_map, ctc, classes, vector, class_map, foreground, mesh, angles, onet, pnet, lanes, picture_out, no_head,
-    yolov8_points, yolov8_boxes, distances, picodet, fastestdet_rows, posenet, number, peaks, offset_maps)}
+    yolov8_points, yolov8_boxes, distances, picodet, fastestdet_rows, triples, mesh_of_a_row, posenet, number, peaks, offset_maps)}

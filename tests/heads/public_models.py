@@ -49,13 +49,16 @@ class Fed:
         self.size = np.array(size, float)
         height, width = frame.shape[:2]
         resize = feed.get("resize", "stretch")
-        inner, at, part = self.size, np.zeros(2), frame
+        inner, at, part, side = self.size, np.zeros(2), frame, None
         if resize.startswith("letterbox"):
             scale = min(size[0] / width, size[1] / height)
             inner = np.maximum(np.round(np.array([width, height]) * scale), 1)
             at = np.zeros(2) if resize == "letterbox-top-left" else np.floor((self.size - inner) / 2)
         elif resize == "crop":
             side = np.minimum(np.array([width, height]), np.array([width, height]).min() * self.size / self.size.min())
+        elif resize == "stretch":
+            side = np.array([width, height])
+        if side is not None:
             side = (side * feed.get("share", 1)).round().astype(int)
             left, top = (np.array([width, height]) - side) // 2
             part = frame[top:top + side[1], left:left + side[0]]
@@ -231,19 +234,19 @@ def false_claims(said, feed):
 # ---- the table
 
 class OfOpenvino:
-    """An IR with onnxruntime's calls."""
+    """An IR, or a file that onnxruntime refuses, with onnxruntime's calls."""
 
     def __init__(self, path):
         import openvino
 
         self.model = openvino.Core().read_model(path)
-        self.compiled = openvino.compile_model(self.model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+        self.compiled = openvino.compile_model(self.model, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "LP_TRANSFORMS_MODE": "NO"})  # quantised values by their formula, in floats
 
     def get_inputs(self):
-        return [Port(i.any_name, list(i.shape)) for i in self.model.inputs]
+        return [Port(i.any_name, [d.get_length() if d.is_static else "" for d in i.partial_shape]) for i in self.model.inputs]
 
     def get_outputs(self):
-        return [Port(o.any_name, list(o.shape)) for o in self.model.outputs]
+        return [Port(next(iter(o.names), ""), []) for o in self.model.outputs]
 
     def run(self, _, given):
         found = self.compiled({name: value.astype(self.model.input(name).element_type.to_dtype()) for name, value in given.items()})
@@ -342,7 +345,8 @@ def session_of(path, shape):
 
 def right_of(row, path, frame):
     """What the authors' code finds, and how the frame was fed."""
-    session = ByFormula(path) if row.get("by") == "formula" else session_of(path, row.get("reshaped"))
+    by = {"formula": ByFormula, "openvino": OfOpenvino}.get(row.get("by"))
+    session = by(path) if by else session_of(path, row.get("reshaped"))
     inputs = session.get_inputs()
     shape = list(row.get("shape") or row.get("reshaped") or inputs[0].shape)
     channels_last = shape[-1] in (1, 3) and shape[1] not in (1, 3)
@@ -353,7 +357,8 @@ def right_of(row, path, frame):
         tensor = tensor.transpose(0, 2, 1, 3)
     given = {inputs[0].name: np.ascontiguousarray(np.repeat(tensor, shape[0] if isinstance(shape[0], int) else 1, 0))}
     for more in inputs[1:]:
-        given[more.name] = np.full(more.shape, row.get("others", {}).get(more.name, 0), np.float32)
+        value = row.get("others", {}).get(more.name, 0)
+        given[more.name] = np.array([value], np.float32) if isinstance(value, list) else np.full(more.shape, value, np.float32)
     kinds = {"tensor(float16)": np.float16, "tensor(int64)": np.int64}
     given = {i.name: given[i.name].astype(kinds.get(getattr(i, "type", ""), np.float32)) for i in inputs}
     outputs = session.run(None, given)

@@ -12,7 +12,7 @@
 #include <optional>
 
 #include "engine/graph/insertion.h"
-#include "engine/passes/passes.h"
+#include "engine/passes/fuse_sampling.h"
 #include "kernels/attention/attention.h"
 #include "kernels/shape_util.h"
 
@@ -417,6 +417,7 @@ void fuse(Graph& graph, const PassContext& context, Found found) {
 void fuse_attention(Graph& graph, const PassContext& context) {
   for (Node* node : nodes_of(graph))
     if (const auto found = found_from(graph, *node)) fuse(graph, context, *found);
+  fuse_sampling(graph, context);
   graph.remove_dead();
 }
 

@@ -1,7 +1,8 @@
 // GridSample: samples the data at points given by a grid of coordinates in -1..1, interpolating
 // between pixels.
+#include "kernels/sampling/grid_sample.h"
+
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "kernels/arguments.h"
@@ -13,15 +14,18 @@ namespace clinfer {
 
 namespace {
 
-enum class Mode { nearest, bilinear, bicubic };
-enum class Padding { zeros, border, reflection };
+// Returns the pixel that index `i` of `size` reads; -1 for none, which has the value 0.
+int64_t placed(int64_t i, int64_t size, const Sampling& s) {
+  if (i >= 0 && i < size) return i;
+  if (s.padding == Sampling::Padding::zeros) return -1;
+  if (s.padding == Sampling::Padding::border || size == 1)
+    return std::clamp<int64_t>(i, 0, size - 1);
+  const int64_t period = s.align_corners ? 2 * (size - 1) : 2 * size;
+  i = (i % period + period) % period;
+  return i < size ? i : (s.align_corners ? period : period - 1) - i;
+}
 
-struct Sampling {
-  Mode mode = Mode::bilinear;
-  Padding padding = Padding::zeros;
-  bool align_corners = false;
-  int taps() const { return mode == Mode::nearest ? 1 : mode == Mode::bilinear ? 2 : 4; }
-};
+}  // namespace
 
 Sampling sampling_of(const Attributes& attributes) {
   const auto choose = [&](const char* name, const char* otherwise,
@@ -31,10 +35,49 @@ Sampling sampling_of(const Attributes& attributes) {
       if (value == names[i]) return static_cast<int>(i);
     fail_model(std::string("unknown ") + name + " \"" + value + "\"");
   };
-  return {static_cast<Mode>(choose("mode", "bilinear", {"nearest", "bilinear", "bicubic"})),
-          static_cast<Padding>(choose("padding_mode", "zeros", {"zeros", "border", "reflection"})),
-          attributes.get_bool("align_corners", false)};
+  return {
+      static_cast<Sampling::Mode>(choose("mode", "bilinear", {"nearest", "bilinear", "bicubic"})),
+      static_cast<Sampling::Padding>(
+          choose("padding_mode", "zeros", {"zeros", "border", "reflection"})),
+      attributes.get_bool("align_corners", false)};
 }
+
+std::vector<std::pair<std::string, std::string>> Sampling::defines() const {
+  return {{"TAPS", std::to_string(taps())},
+          {"PADDING", std::to_string(static_cast<int>(padding))},
+          {"ALIGN", align_corners ? "1" : "0"}};
+}
+
+Taps taps_of(float coordinate, int64_t size, const Sampling& s) {
+  const float extent = static_cast<float>(size);
+  float place =
+      s.align_corners ? (coordinate + 1) / 2 * (extent - 1) : ((coordinate + 1) * extent - 1) / 2;
+  // Limits positions far outside, and NaN: the result is the same for any distant pixel.
+  constexpr float kFar = 1 << 24;
+  place = place > -kFar ? std::min(place, kFar) : -kFar;
+  Taps taps{};
+  if (s.mode == Sampling::Mode::nearest) {
+    taps.at[0] = placed(static_cast<int64_t>(std::nearbyint(place)), size, s);
+    taps.share[0] = 1;
+    return taps;
+  }
+  const auto first = static_cast<int64_t>(std::floor(place));
+  const float t = place - static_cast<float>(first);
+  if (s.mode == Sampling::Mode::bilinear) {
+    taps.share = {1 - t, t};
+  } else {
+    constexpr float a = -0.75f;
+    const auto near = [](float d) { return ((a + 2) * d - (a + 3)) * d * d + 1; };
+    const auto far = [](float d) { return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a; };
+    taps.share = {far(t + 1), near(t), near(1 - t), far(2 - t)};
+  }
+  for (int k = 0; k < s.taps(); ++k)
+    taps.at[static_cast<size_t>(k)] =
+        placed(first + k - (s.mode == Sampling::Mode::bicubic ? 1 : 0), size, s);
+  return taps;
+}
+
+namespace {
 
 std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
   check_inputs(context, 2, 2);
@@ -48,51 +91,6 @@ std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
   const Shape out{data[0], data[1], grid[1], grid[2]};
   checked_count(out);
   return {{context.inputs[0].type, out, {}}};
-}
-
-// Returns the pixel that index `i` of `size` reads; -1 for none, which has the value 0.
-int64_t placed(int64_t i, int64_t size, const Sampling& s) {
-  if (i >= 0 && i < size) return i;
-  if (s.padding == Padding::zeros) return -1;
-  if (s.padding == Padding::border || size == 1) return std::clamp<int64_t>(i, 0, size - 1);
-  const int64_t period = s.align_corners ? 2 * (size - 1) : 2 * size;
-  i = (i % period + period) % period;
-  return i < size ? i : (s.align_corners ? period : period - 1) - i;
-}
-
-// The pixels around one coordinate, and their weights.
-struct Taps {
-  std::array<int64_t, 4> at;
-  std::array<float, 4> share;
-};
-
-Taps taps_of(float coordinate, int64_t size, const Sampling& s) {
-  const float extent = static_cast<float>(size);
-  float place =
-      s.align_corners ? (coordinate + 1) / 2 * (extent - 1) : ((coordinate + 1) * extent - 1) / 2;
-  // Limits positions far outside, and NaN: the result is the same for any distant pixel.
-  constexpr float kFar = 1 << 24;
-  place = place > -kFar ? std::min(place, kFar) : -kFar;
-  Taps taps{};
-  if (s.mode == Mode::nearest) {
-    taps.at[0] = placed(static_cast<int64_t>(std::nearbyint(place)), size, s);
-    taps.share[0] = 1;
-    return taps;
-  }
-  const auto first = static_cast<int64_t>(std::floor(place));
-  const float t = place - static_cast<float>(first);
-  if (s.mode == Mode::bilinear) {
-    taps.share = {1 - t, t};
-  } else {
-    constexpr float a = -0.75f;
-    const auto near = [](float d) { return ((a + 2) * d - (a + 3)) * d * d + 1; };
-    const auto far = [](float d) { return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a; };
-    taps.share = {far(t + 1), near(t), near(1 - t), far(2 - t)};
-  }
-  for (int k = 0; k < s.taps(); ++k)
-    taps.at[static_cast<size_t>(k)] =
-        placed(first + k - (s.mode == Mode::bicubic ? 1 : 0), size, s);
-  return taps;
 }
 
 void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
@@ -156,10 +154,8 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& poin
   spec.source = "grid_sample.cl";
   spec.defines = {{"T", storage_name(desc.inputs[0].type)},
                   {"GRID", storage_name(desc.inputs[1].type)},
-                  {"VECTOR", std::to_string(vector)},
-                  {"TAPS", std::to_string(s.taps())},
-                  {"PADDING", std::to_string(static_cast<int>(s.padding))},
-                  {"ALIGN", s.align_corners ? "1" : "0"}};
+                  {"VECTOR", std::to_string(vector)}};
+  for (auto& define : s.defines()) spec.defines.push_back(std::move(define));
   Args args{};
   set_strides(args, in, out);
   args.grid_n = to_int(grid.n), args.grid_c = to_int(grid.c);

@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
-"""Whether verify=N raises false alarms: models on a video, each until so many frames were verified.
+"""Whether verify=N raises false alarms: models on videos, each until so many frames were verified.
 
-    verify.py --data DATA [--only NAME] [--video FILE] [--samples 20] [--seconds 120] [--config KEY=VALUE,...] [--device CPU] [--jobs 1] [--frame-ms 50]
+    verify.py --data DATA [--only NAME,NAME] [--video FILE|FOLDER] [--samples 20] [--seconds 120] [--config KEY=VALUE,...] [--device CPU] [--jobs 1] [--frame-ms 50]
 
 DATA/models has a folder for each model. Prints a line for each: frames verified, frames that differ, and what the first of these says.
-The host's work is a twentieth of a core for each model, so that several at a time (--jobs) verify more. A model that the host cannot compute, or that takes too long, is named. Ends with 1 where a frame differs. The device is assumed to be
+The host's work is a twentieth of a core for each model, so that several at a time (--jobs) verify more; --frame-ms is best about twenty times what an inference takes on
+the host. A model plays one video after the other, each time with another brightness, contrast, hue and orientation, so that no picture comes twice; without --video it plays
+generated patterns. A model that the host cannot compute, or that takes too long, is named. Ends with 1 where a frame differs. The device is assumed to be
 right, so that each difference is a false alarm. Needs gst-launch-1.0 with decoders, and GST_PLUGIN_PATH.
 """
 import argparse
 import concurrent.futures
+import random
 import re
 import subprocess
 import sys
@@ -21,23 +24,40 @@ def field(line, name):
     return found.group(1).strip('"') if found else ""
 
 
-def play(model, options):
-    """(frames verified, frames that differ, the first difference or problem) of a model."""
-    source = f"filesrc location={options.video} ! decodebin" if options.video else "videotestsrc pattern=ball"
-    words = ["gst-launch-1.0", "-m", *source.split(), "!", "videoconvert", "!", "identity", f"sleep-time={options.frame_ms * 1000}", "!", "clinfer",
-             f"model={model}", f"device={options.device}", "first-tier=false", "verify=1", "stats-interval=500"]
+PATTERNS = ("ball", "snow", "smpte", "zone-plate kx2=20 ky2=20 kt=1", "circular", "spokes", "pinwheel", "checkers-8", "blink", "gamut", "colors")
+TURNS = ("none", "horizontal-flip", "rotate-180", "vertical-flip")
+ROUND = 400  # frames of a generated pattern
+
+
+def source_of(number, options):
+    """The words of a source for the round of this number, and of what changes its pictures."""
+    values = random.Random(number)
+    if options.video:
+        files = sorted(options.video.iterdir()) if options.video.is_dir() else [options.video]
+        source = f"filesrc location={files[number % len(files)]} ! decodebin ! videoconvert"
+    else:
+        source = f"videotestsrc num-buffers={ROUND} pattern={PATTERNS[number % len(PATTERNS)]} ! video/x-raw,width=320,height=240"
+    if number == 0:
+        return source.split()
+    return (f"{source} ! videoflip method={values.choice(TURNS)} ! videobalance brightness={values.uniform(-0.3, 0.3):.3f} "
+            f"contrast={values.uniform(0.5, 1.5):.3f} hue={values.uniform(-0.4, 0.4):.3f} saturation={values.uniform(0.3, 1.7):.3f}").split()
+
+
+def play_round(model, number, most, end, options):
+    """(frames verified, frames that differ, the first difference or problem) of a model in one round."""
+    words = ["gst-launch-1.0", "-m", *source_of(number, options), "!", "videoconvert", "!", "identity", f"sleep-time={options.frame_ms * 1000}", "!",
+             "clinfer", f"model={model}", f"device={options.device}", "first-tier=false", "verify=1", "stats-interval=500"]
     if options.config:
         words.append(f"config={options.config}")
     process = subprocess.Popen(words + ["!", "fakesink"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     checked, differing, said = 0, 0, ""
-    end = time.time() + options.seconds
     for line in process.stdout:
         if "clinfer-verify" in line:
             said = said or field(line, "what")
         if "clinfer-stats" in line and field(line, "verify-checked"):
             checked, differing = int(field(line, "verify-checked")), int(field(line, "verify-differing"))
             said = said or field(line, "verify-problem")
-            if checked >= options.samples or differing or field(line, "verify-problem"):
+            if checked >= most or differing or field(line, "verify-problem"):
                 break
         if line.startswith("ERROR"):
             said = said or line.strip()
@@ -46,6 +66,20 @@ def play(model, options):
             break
     process.kill()
     process.wait()
+    if differing:
+        said = f"round {number}: {said}"
+    return checked, differing, said
+
+
+def play(model, options):
+    """The same in all rounds until so many frames are verified, or one differs."""
+    checked, differing, said, number = 0, 0, "", 0
+    end = time.time() + options.seconds
+    while checked < options.samples and not said:
+        more, differing, said = play_round(model, number, options.samples - checked, end, options)
+        checked, number = checked + more, number + 1
+        if more == 0 and not said:
+            said = "verified nothing"
     return checked, differing, said
 
 
@@ -62,7 +96,8 @@ def main():
     parser.add_argument("--frame-ms", type=int, default=50)
     options = parser.parse_args()
     total = [0, 0]
-    folders = [folder for folder in sorted((options.data / "models").iterdir()) if options.only in folder.name]
+    folders = [folder for folder in sorted((options.data / "models").iterdir())
+               if any(name in folder.name for name in options.only.split(","))]
     models = [models[0] for models in (sorted(folder.glob("*.xml")) for folder in folders) if models]
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         for model, (checked, differing, said) in zip(models, pool.map(lambda model: play(model, options), models)):

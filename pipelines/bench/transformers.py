@@ -2,7 +2,7 @@
 """Vision transformers: on a CPU beside OpenVINO, on an NVIDIA GPU beside a peer, and before a change.
 
     transformers.py [--clinfer build/engine/tools/clinfer] [--before PROGRAM] [--networks vit_tiny,...] [--rounds 3] [--seconds 1]
-                    [--openvino PYTHON | --peer PROGRAM] [--device CPU] [--batches 1] [--config KEY=VALUE...] [--write FOLDER]
+                    [--openvino PYTHON | --peer PROGRAM] [--device CPU] [--batches 1] [--config KEY=VALUE...] [--write FOLDER] [--keep FOLDER]
 
     transformers.py --device CPU --openvino python3 --networks vit_tiny,vit_small,detr_encoder
     transformers.py --device GPU --batches 1,8,32 --peer PEER
@@ -12,7 +12,7 @@ as MVN, a factor and a summand. Each round measures every side once, in turn, on
 the medians of the rounds' ratios. --before is a program of another version. --openvino names a Python that has openvino and numpy; it
 runs f32 with the latency hint. --peer names a program that takes `NAMES --batch B...` and prints a line of JSON a batch with model,
 batch and ms_median; it runs once after the rounds, and its ratio is of medians. --write leaves the networks in a folder and measures
-nothing. Needs Python 3.8+.
+nothing; --keep takes them from a folder, and writes there what it lacks. Needs Python 3.8+.
 """
 import argparse
 import json
@@ -100,7 +100,8 @@ def main():
     parser.add_argument("--seconds", type=float, default=1, help="of each measurement")
     parser.add_argument("--device", default="GPU", help="clinfer's device")
     parser.add_argument("--config", action="append", default=[], metavar="KEY=VALUE", help="for clinfer")
-    parser.add_argument("--write", type=Path, metavar="FOLDER")
+    parser.add_argument("--write", type=Path, metavar="FOLDER", help="write the networks and measure nothing")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="take networks from here, and leave them here")
     args = parser.parse_args()
     names = args.networks.split(",")
     if unknown := [name for name in names if name not in {**SIZES, **networks.NETWORKS}]:
@@ -123,8 +124,12 @@ def main():
 
     rows = []
     with tempfile.TemporaryDirectory(prefix="clinfer-transformers-") as folder:
+        folder = args.keep or Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
         for name in names:
-            model = write(name, Path(folder))
+            model = folder / f"{name}.xml"
+            if not model.exists():
+                write(name, folder)
             for batch in batches:
                 sides = {"now": lambda: clinfer(args.clinfer, model, batch)}
                 if args.before:

@@ -136,7 +136,7 @@ class Picture {
     std::vector<std::string> properties;
     bool of_family = false;
   };
-  // Mean or scale: numbers that are stated, or done by the graph itself.
+  // The mean or the scale. Files state its values, or the graph applies them itself.
   struct Half {
     std::string source;  // empty: nothing is known
     std::vector<float> values;

@@ -19,7 +19,7 @@ constexpr size_t kMostOperations = 16;  // in one activation
 // The tolerance is a share of max(1, |y|): above the rounding of constants to f16 (1/6 is off by
 // 2.4e-4), and far below the differences between activations.
 constexpr float kTolerance = 3e-4f;
-// X = -10 ... 10, including the kinks of all activations.
+// Probes lie at equal distances from -kReach to kReach, where all activations have their kinks.
 constexpr int kProbesPerUnit = 8, kReach = 10;
 constexpr float kFarthest = 1e30f;
 // Beyond this |x|, and at 0, an activation that gives 0 has to be exact to kLeast: a small number

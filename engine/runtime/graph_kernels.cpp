@@ -41,7 +41,7 @@ std::shared_ptr<const cuda::Kernel> GraphKernels::load_or_compile(const std::str
       if (const auto code = cuda::Code::unpack(*known)) try {
           return std::make_shared<cuda::Kernel>(device_, *code, name);
         } catch (const cuda::Failure&) {
-          // Compiled anew, because another build of the same driver may have made the code.
+          // Another build of the same driver may have made the code, so it is compiled anew.
         }
   const cuda::Code code = cuda::compile(*device_, std::move(ptx), name);
   auto made = std::make_shared<cuda::Kernel>(device_, code, name);

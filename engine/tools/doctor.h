@@ -20,7 +20,7 @@ struct Way {
   double prior = 1;
   std::vector<double> evidence;  // for each frame that this way saw
 
-  double mean() const;  // of the evidence
+  double mean() const;  // returns the mean of the evidence
   double weight() const { return prior * mean(); }
 };
 

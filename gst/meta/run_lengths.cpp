@@ -12,7 +12,7 @@ namespace {
 // The place of a pixel between two cells of a grid, along one axis.
 struct Place {
   int low = 0, high = 0;
-  float weight = 0;  // of `high`
+  float weight = 0;  // share of the cell `high`; the cell `low` has the rest
   bool inside = false;
 };
 

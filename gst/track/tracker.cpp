@@ -133,10 +133,10 @@ void choose(const std::vector<Pair>& possible, size_t rows, size_t columns, floa
 // The tracks and objects of a frame that are not paired yet.
 struct Tracker::Pairing {
   std::span<const Observation> objects;
-  std::vector<Box> predicted;                    // by track
-  std::vector<std::optional<size_t>> object_of;  // by track
-  std::vector<bool> taken;                       // by object
-  double units = 0;                              // of time since the last frame
+  std::vector<Box> predicted;                    // the box of each track
+  std::vector<std::optional<size_t>> object_of;  // the object that each track got
+  std::vector<bool> taken;                       // true for objects that a track got
+  double units = 0;                              // time since the last frame
 };
 
 void Tracker::advance(double seconds) {

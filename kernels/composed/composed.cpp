@@ -159,7 +159,7 @@ void col2im(Expansion& x) {
   x.outputs = {x.reshape(sum, out)};
 }
 
-// ---- numbers that are none ---------------------------------------------------------------------
+// ---- NaN and infinities ------------------------------------------------------------------------
 
 size_t compared(Expansion& x, const char* type, size_t a, size_t b) {
   return x.step(type, 1, {a, b});

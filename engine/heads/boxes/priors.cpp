@@ -106,7 +106,7 @@ struct FaceHead {
   Family family;
   FaceOutputs parts;
   std::vector<Prior> priors;
-  int first_label = 0;  // of the first class after the background
+  int first_label = 0;  // label of the first class that is no background
   size_t classes = 2;   // including the background
 
   void operator()(std::span<const Tensor> outputs, const DecodeSettings& settings,

@@ -19,7 +19,7 @@ struct LaneForm {
   const char* data;
 };
 constexpr float kStatedHeight = 288;
-constexpr size_t kFewestPoints = 3;  // of a line
+constexpr size_t kFewestPoints = 3;  // a line with fewer is dropped
 constexpr LaneForm kForms[] = {{100, 56, 64, 4, "TuSimple"}, {200, 18, 121, 9.765f, "CULane"}};
 
 struct LaneHead {

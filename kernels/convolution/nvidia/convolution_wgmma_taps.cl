@@ -6,8 +6,8 @@
 // are not stored. A part of the channels, those of a step, has its pixels in a buffer of its own; one
 // work-item copies the weights of a step, in one piece. Slices have parts of their own. Weights, their
 // order and defines are those of convolution_wgmma.cl with WHOLE_STEPS and without POINTWISE, and:
-//   HALO_ROWS  places that a tile reads, in whole swizzles
-//   BUFFERS    of pixels: 1, or 2 if the next part is copied while one is multiplied
+//   HALO_ROWS  number of places that a tile reads, rounded up to whole swizzles
+//   BUFFERS    number of buffers for pixels: 1, or 2 if the next part is copied while one is multiplied
 
 typedef struct {
 #include "kernels/convolution/nvidia/convolution_wgmma_args.cl"

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cmath>
 #include <cstring>
 #include <exception>
 #include <functional>
@@ -13,6 +12,7 @@
 
 #include "engine/measure/noise.h"
 #include "engine/runtime/infer_request.h"
+#include "kernels/base/nearest_rank.h"
 #include "kernels/base/threads.h"
 
 namespace clinfer {
@@ -28,9 +28,7 @@ double ms_between(Clock::time_point from, Clock::time_point to) {
 }  // namespace
 
 double Measured::percentile(double p) const {
-  const auto rank =
-      static_cast<size_t>(std::ceil(p / 100 * static_cast<double>(latencies_ms.size())));
-  return latencies_ms[std::max<size_t>(rank, 1) - 1];
+  return latencies_ms[nearest_rank(p / 100, latencies_ms.size())];
 }
 
 Feed::Feed(const CompiledModel& compiled) {

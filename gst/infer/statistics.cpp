@@ -2,7 +2,8 @@
 #include "gst/infer/statistics.h"
 
 #include <algorithm>
-#include <cmath>
+
+#include "kernels/base/nearest_rank.h"
 
 namespace clinfer {
 namespace {
@@ -29,8 +30,8 @@ Percentiles SampleWindow::percentiles() const {
   // Takes shares from the largest to the smallest, because samples after each place are then larger
   // than all before it.
   const auto at = [&](double share) {
-    const double rank = std::ceil(share * static_cast<double>(samples.size()));
-    const auto place = samples.begin() + static_cast<std::ptrdiff_t>(std::max(rank, 1.0)) - 1;
+    const auto place =
+        samples.begin() + static_cast<std::ptrdiff_t>(nearest_rank(share, samples.size()));
     std::nth_element(samples.begin(), place, end);
     end = place + 1;
     return *place;

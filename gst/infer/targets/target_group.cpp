@@ -2,7 +2,8 @@
 #include "gst/infer/targets/target_group.h"
 
 #include <algorithm>
-#include <cmath>
+
+#include "kernels/base/nearest_rank.h"
 
 namespace clinfer {
 namespace {
@@ -19,9 +20,8 @@ TargetStream::Clock::duration duration_of(double milliseconds) {
 
 std::optional<double> percentile_95(std::vector<double>& values) {
   if (values.empty()) return std::nullopt;
-  const auto rank =
-      static_cast<std::ptrdiff_t>(std::ceil(0.95 * static_cast<double>(values.size())));
-  const auto place = values.begin() + rank - 1;
+  const auto place =
+      values.begin() + static_cast<std::ptrdiff_t>(nearest_rank(0.95, values.size()));
   std::nth_element(values.begin(), place, values.end());
   return *place;
 }

@@ -222,6 +222,13 @@ HostWeights ModelCompiler::build_tuned(Tuning& tuning, const Progress& progress,
   const bool persistent =
       network_->traits.grid_barrier != GridBarrier::none && !options_.expose_layers;
   HostWeights weights = build_for_device(progress, persistent && !tuning.measures());
+  const auto spilled = [this](size_t step) { return spilled_bytes(network_->whole, step); };
+  replaces_spilling_ = true;
+  while (tuning.avoid_spills(network_->plan(), spilled)) {
+    choose_kernels(network_->whole.plan, network_->traits, tuning.chooser());
+    weights = build_for_device(progress, persistent && !tuning.measures());
+  }
+  replaces_spilling_ = false;
   if (!tuning.measures()) return weights;
   const bool changed = tuning.measure(network_, observer);
   choose_preprocess(tuning);
@@ -523,6 +530,22 @@ std::shared_ptr<DeviceModel> ModelCompiler::make_untuned(const Progress& progres
   }
 }
 
+// Returns how many bytes of registers the kernels of a step spill, as drivers with
+// cl_intel_required_subgroup_size say; others refuse the query. A CPU has a cache for them, and
+// functions of persistent kernels have no kernels of their own.
+uint64_t ModelCompiler::spilled_bytes(const SizedPlan& sized, size_t step) const {
+  constexpr cl_kernel_work_group_info kSpilled = 0x4109;  // CL_KERNEL_SPILL_MEM_SIZE_INTEL
+  uint64_t bytes = 0;
+  if (network_->traits.is_cpu || !sized.persistent.empty()) return bytes;
+  for (const std::string& name : sized.kernel_names[step]) {
+    cl_ulong spilled = 0;
+    if (clGetKernelWorkGroupInfo(sized.programs->kernel(name)(), network_->context->device.device(),
+                                 kSpilled, sizeof spilled, &spilled, nullptr) == CL_SUCCESS)
+      bytes += spilled;
+  }
+  return bytes;
+}
+
 // Creates weights, programs and streams of the whole plan. Without `persistent`, each step has
 // launches of its own.
 HostWeights ModelCompiler::build_for_device(const Progress& progress, bool persistent) {
@@ -650,13 +673,14 @@ void ModelCompiler::build(SizedPlan& sized, const Progress& progress) {
     }
     sized.kernel_names.push_back(std::move(names));
   }
-  ocl::BuildOptions options{network_->cache.get(),
-                            config_.max_num_threads,
-                            config_.sources_dumps_dir,
-                            progress,
-                            &sized == &network_->whole ? nullptr : network_->whole.programs.get(),
-                            {},
-                            config_.dump_kernels ? "." : ""};
+  ocl::BuildOptions options{
+      network_->cache.get(),
+      config_.max_num_threads,
+      config_.sources_dumps_dir,
+      progress,
+      &sized == &network_->whole && !replaces_spilling_ ? nullptr : network_->whole.programs.get(),
+      {},
+      config_.dump_kernels ? "." : ""};
   if (network_->cuda != nullptr) {
     const ocl::Instantiation sums = program_of_sums();
     if (&sized == &network_->whole) wanted.push_back(sums);

@@ -74,6 +74,7 @@ class ModelCompiler {
   void choose_preprocess(Tuning& tuning);
   HostWeights build_tuned(Tuning& tuning, const Progress& progress, const TuningObserver& observer);
   HostWeights build_for_device(const Progress& progress, bool persistent);
+  uint64_t spilled_bytes(const SizedPlan& sized, size_t step) const;
   void build(SizedPlan& sized, const Progress& progress);
   void check_own_kernels(const SizedPlan& sized) const;
   void build_single_launches(const Progress& progress);
@@ -92,6 +93,7 @@ class ModelCompiler {
   FirstTierMaker* first_tier_ = nullptr;  // null if no first tier is wanted
   std::optional<GraphCache> graphs_;      // none without a cache
   CompileReport report_;
+  bool replaces_spilling_ = false;  // the other kernels are those that were built before
 };
 
 }  // namespace clinfer

@@ -5,6 +5,7 @@
 #include <array>
 #include <filesystem>
 #include <limits>
+#include <set>
 
 #include "engine/measure/ab_comparison.h"
 #include "engine/measure/clock.h"
@@ -191,6 +192,42 @@ void Tuning::look_up(TuningProblem& problem, const OpDesc& desc,
     problem.ns = shipped.record->ns;
     problem.default_ns = shipped.record->default_ns;
   }
+}
+
+bool Tuning::avoid_spills(const Plan& plan, const std::function<uint64_t(size_t step)>& spilled) {
+  constexpr size_t kMostTried = 8;  // each is compiled
+  bool changed = false;
+  std::set<const TuningProblem*> seen;
+  for (const KernelLayer& layer : kernel_layers(plan)) {
+    TuningProblem& problem = problems_.at(op_key(layer.step->desc));
+    if (layer.in_loop || problem.source != LayerTuning::Source::untuned || problem.settled ||
+        !seen.insert(&problem).second)
+      continue;
+    const KernelChoice before = problem.choice;
+    const uint64_t bytes = spilled(layer.number);
+    problem.settled = bytes == 0;
+    if (problem.settled) continue;
+    problem.spilled.push_back({before, bytes});
+    const KernelFamily* const families[] = {before.family};
+    const std::vector<KernelChoice> candidates =
+        first_candidates(layer.step->desc, traits_, families, {});
+    using Spilled = TuningProblem::Spilled;
+    const auto next = std::ranges::find_if(candidates, [&](const KernelChoice& candidate) {
+      return std::ranges::find(problem.spilled, candidate, &Spilled::choice) ==
+             problem.spilled.end();
+    });
+    problem.settled = next == candidates.end() || problem.spilled.size() == kMostTried;
+    problem.choice = problem.settled
+                         ? std::ranges::min_element(problem.spilled, {}, &Spilled::bytes)->choice
+                         : *next;
+    problem.fallback = problem.choice;
+    changed = changed || problem.choice != before;
+    log(LogArea::plan, LogLevel::debug, [&] {
+      return layer.name + ": " + to_string(before) + " spills " + std::to_string(bytes) +
+             " bytes of registers, so it gets " + to_string(problem.choice);
+    });
+  }
+  return changed;
 }
 
 bool Tuning::wants_measuring(const TuningProblem& problem) const {

@@ -1,6 +1,7 @@
 // Tunes one model on one device: selects valid records, measures kernels, writes the file.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -39,6 +40,12 @@ class Tuning {
 
   // Returns the tuning point of the kernel that converts frames into an input (preprocess_op()).
   TuningPoint choose_preprocess(const OpDesc& desc);
+
+  // Gives up untuned kernels that spill registers: takes the next candidate of their family, and if
+  // several in a row spill, the one that spills least. `spilled` returns the bytes that a step's
+  // kernels spill as they are built. Returns true if choose() returns other kernels from now on,
+  // which are to be built and asked about in turn.
+  bool avoid_spills(const Plan& plan, const std::function<uint64_t(size_t step)>& spilled);
 
   // Measures the kernels that the mode asks for, on a built network whose plan was made by choose()
   // and whose steps each have their own launches, and writes the file. Returns true if choose() returns other kernels from now on. Throws Error; the

@@ -1,7 +1,8 @@
 """What the outputs of public models mean, by kind: decoders written apart from the product's. Boxes and points are in pixels of the input."""
 import numpy as np
 
-LEAST, SLACK = .5, .03                                               # threshold; scores this near it may be on either side
+USUAL = LEAST = .5                                                   # threshold
+SLACK = .03                                                          # scores this near it may be on either side
 
 
 def sigmoid(x):

@@ -1,4 +1,4 @@
-// What a test tells the OpenCL layer spill_layer.cpp, which it links, so that both are one.
+// Functions by which a test directs the OpenCL layer spill_layer.cpp, which it links.
 #pragma once
 
 extern "C" {

@@ -5,7 +5,7 @@
 #include "engine/plan/plan.h"
 #include "tests/engine/spill_layer.h"
 #include "tests/kernels/op_test.h"
-#include "tests/library/small_ir.h"
+#include "tests/small_ir.h"
 
 namespace clinfer {
 namespace {

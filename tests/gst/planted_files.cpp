@@ -15,7 +15,7 @@
 #include "kernels/base/hash.h"
 #include "tests/faults/wrong_device.h"
 #include "tests/gst/harness.h"
-#include "tests/library/small_ir.h"
+#include "tests/small_ir.h"
 #include "tuning/op_key.h"
 #include "tuning/tuning_cache.h"
 

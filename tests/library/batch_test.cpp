@@ -8,7 +8,7 @@
 #include "engine/engine.h"
 #include "tests/engine/ball_model.h"
 #include "tests/error_of.h"
-#include "tests/library/small_ir.h"
+#include "tests/small_ir.h"
 
 namespace clinfer {
 namespace {

@@ -14,8 +14,8 @@
 #include "tests/engine/ball_model.h"
 #include "tests/error_of.h"
 #include "tests/kernels/op_test.h"
-#include "tests/library/small_ir.h"
 #include "tests/says.h"
+#include "tests/small_ir.h"
 
 namespace clinfer {
 namespace {

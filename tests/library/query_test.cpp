@@ -9,7 +9,7 @@
 
 #include "tests/engine/ball_model.h"
 #include "tests/error_of.h"
-#include "tests/library/small_ir.h"
+#include "tests/small_ir.h"
 #include "tests/temporary_folder.h"
 
 namespace clinfer {

@@ -6,7 +6,7 @@
 
 #include "engine/engine.h"
 #include "tests/error_of.h"
-#include "tests/library/small_ir.h"
+#include "tests/small_ir.h"
 
 namespace clinfer {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "engine/engine.h"
 #include "tests/error_of.h"
-#include "tests/library/small_ir.h"
+#include "tests/small_ir.h"
 #include "tests/temporary_folder.h"
 
 namespace clinfer {

@@ -14,11 +14,6 @@
 #define COLUMNS (TILE_N * VECTOR)
 #define CHANNELS ((VALUE_SIZE + TILE_M - 1) / TILE_M * TILE_M)
 
-// The exponential of a difference of scores; 0 where that is smaller than the smallest normal number.
-// Processors take a hundred times as long for products of smaller ones, of which masks of -100 (Swin's)
-// leave many.
-FV FN(weight)(FV difference) { return select(exp(difference), (FV)(0), difference < (FV)(-87)); }
-
 // Adds the products x[m * STRIDE] * y[n] to acc, for rows m and vectors n.
 #define LOAD_(p, n) const FV y##n = LOADV_PRIVATE(VECTOR, y + n * VECTOR);
 #define FMA_(m, n) acc##m##_##n = fma(x##m, y##n, acc##m##_##n);
@@ -102,10 +97,10 @@ KERNEL(IN(T, query), IN(T, key), IN(T, value), BIAS_PARAM MASK_PARAM OUT(T, out)
 #endif
           largest = fmax(largest, score);
         }
-        const FV change = FN(weight)(before - largest);
+        const FV change = gate_weight(before - largest);
         FV sum = LOADV_PRIVATE(VECTOR, total + v) * change;
         for (int j = 0; j < left; ++j) {
-          const FV weight = FN(weight)(LOADV_PRIVATE(VECTOR, scores + j * ROWS + v) - largest);
+          const FV weight = gate_weight(LOADV_PRIVATE(VECTOR, scores + j * ROWS + v) - largest);
           STOREV_PRIVATE(VECTOR, weight, scores + j * ROWS + v);
           sum += weight;
         }

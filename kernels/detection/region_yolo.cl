@@ -22,7 +22,7 @@ KERNEL(IN(T_IN, in), OUT(T_OUT, out), const FN(Args) r) {
   const int logistic_end = SOFTMAX ? r.coords + 1 : r.coords + 1 + r.classes;
   for (int e = 0; e < logistic_end; ++e) {
     float v = LOADV(T_IN, 1, source + e * r.in_c);
-    if (e < 2 || e >= r.coords) v = 1.0f / (1.0f + exp(-v));
+    if (e < 2 || e >= r.coords) v = gate_quotient(1.0f, 1.0f + gate_exp(-v));
     STOREV(T_OUT, 1, v, target + e * r.out_c);
   }
 #if SOFTMAX
@@ -30,9 +30,10 @@ KERNEL(IN(T_IN, in), OUT(T_OUT, out), const FN(Args) r) {
   target += logistic_end * r.out_c;
   float largest = -INFINITY, sum = 0.0f;
   for (int c = 0; c < r.classes; ++c) largest = fmax(largest, LOADV(T_IN, 1, source + c * r.in_c));
-  for (int c = 0; c < r.classes; ++c) sum += exp(LOADV(T_IN, 1, source + c * r.in_c) - largest);
+  for (int c = 0; c < r.classes; ++c)
+    sum += gate_weight(LOADV(T_IN, 1, source + c * r.in_c) - largest);
   for (int c = 0; c < r.classes; ++c) {
-    const float v = exp(LOADV(T_IN, 1, source + c * r.in_c) - largest) / sum;
+    const float v = gate_weight(LOADV(T_IN, 1, source + c * r.in_c) - largest) / sum;
     STOREV(T_OUT, 1, v, target + c * r.out_c);
   }
 #endif

@@ -118,7 +118,7 @@ KERNEL(IN(T, in), OUT(T, out),
 #endif
 #if SCALE
     FV squares = 0;
-    VISIT(const FV v = CENTERED; squares += FRESH(v * v);)
+    VISIT(const FV v = FRESH(CENTERED); squares = fma(v, v, squares);)
     MEET(WHOLE(squares), length)
 #if CENTER
     const SUM variance = length * a.share;

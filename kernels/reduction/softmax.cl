@@ -46,9 +46,9 @@ void FN(put)(FV v, __global OUT_T* p, int stride) {
 #if MEAN
 #define WEIGHTS_PARAM IN(float, weights),
 #if ALONG
-#define WEIGHTED(e) ((e)*LOADV(float, VECTOR, AT(weights) + min(i, a.axis - VECTOR)))
+#define WEIGHT LOADV(float, VECTOR, AT(weights) + min(i, a.axis - VECTOR))
 #else
-#define WEIGHTED(e) ((e)*AT(weights)[i])
+#define WEIGHT (FV)(AT(weights)[i])
 #endif
 #else
 #define WEIGHTS_PARAM
@@ -128,11 +128,11 @@ KERNEL(IN(IN_T, in), WEIGHTS_PARAM OUT(OUT_T, out), const FN(Args) a) {
     FV weighted = 0;
 #endif
     for (int i = begin; i < a.axis; i += STEP) {
-      const FV e = exp(GET(from + AXIS(a.in_axis), a.in_inner) - largest);
+      const FV e = gate_weight(GET(from + AXIS(a.in_axis), a.in_inner) - largest);
       const FV added = NEW(e, i - min(i, a.axis - VECTOR));
       part += added;
 #if MEAN
-      weighted += WEIGHTED(added);
+      weighted = fma(added, WEIGHT, weighted);
 #endif
 #if KEEP && !LOGARITHM && !MEAN
       PUT(e, to + AXIS(a.out_axis), a.out_inner);
@@ -181,8 +181,8 @@ KERNEL(IN(IN_T, in), WEIGHTS_PARAM OUT(OUT_T, out), const FN(Args) a) {
         PUT(GET(to + i * a.out_axis, a.out_inner) * scale, to + i * a.out_axis, a.out_inner);
 #else
       for (int i = begin; i < a.axis; i += STEP)
-        PUT(exp(GET(from + AXIS(a.in_axis), a.in_inner) - largest) * scale, to + AXIS(a.out_axis),
-            a.out_inner);
+        PUT(gate_weight(GET(from + AXIS(a.in_axis), a.in_inner) - largest) * scale,
+            to + AXIS(a.out_axis), a.out_inner);
 #endif
 #endif
     }

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """How far the outputs of networks are apart between devices: PoCL, Intel's CPU runtime, and the first tier, which computes on the host.
 
-    device_differences.py CLINFER MODEL.xml... | DATA [--config EXECUTION_MODE=accuracy] [--only NAME]
+    device_differences.py CLINFER MODEL.xml... | DATA [--config EXECUTION_MODE=accuracy] [--only NAME] [--same] [--except NAME]
 
 DATA has a folder models/NAME for each model. Each network gets the same random inputs everywhere. Prints a line of a table for each pair of devices and model:
 the share of outputs' elements that are equal to the bit, the largest difference as a share of its output's largest value, and the root of the mean square error
 as a share of the output's own. Needs numpy; Intel's runtime (tests/intel_runtime.py) is left out where it is not installed. Elements that are infinite or NaN
-in both count as equal.
+in both count as equal. With --same only PoCL and Intel's runtime compute, and the exit status is 1 where an element differs between them (77: skipped, since the
+runtime is not installed), but for models with one of the names of --except.
 """
 import argparse
 import os
@@ -22,11 +23,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests"))
 import intel_runtime  # noqa: E402 (beside the tests)
 
 
-def devices_here(folder):
+def devices_here(folder, with_first_tier):
     """By name: the environment, and further words of `clinfer run`."""
     pocl = {**os.environ, "OCL_ICD_VENDORS": "/etc/OpenCL/vendors/pocl.icd"}
     library = intel_runtime.library()
-    found = {"PoCL": (pocl, []), "first tier": (pocl, ["--tier", "first"])}
+    found = {"PoCL": (pocl, []), **({"first tier": (pocl, ["--tier", "first"])} if with_first_tier else {})}
     return {**found, "Intel": (intel_runtime.environment(library, folder), [])} if library else found
 
 
@@ -78,12 +79,18 @@ def main():
     parser.add_argument("models", nargs="+", type=pathlib.Path)
     parser.add_argument("--config", action="append", default=[])
     parser.add_argument("--only", default="")
+    parser.add_argument("--same", action="store_true")
+    parser.add_argument("--except", action="append", default=[], dest="excepted")
     options = parser.parse_args()
+    if options.same and not intel_runtime.library():
+        print(f"skipped: needs {intel_runtime.MISSING}")
+        return 77
     models = [model for path in options.models
               for model in (sorted(path.glob("models/*/*.xml")) if path.is_dir() else [path]) if options.only in str(model)]
     print("| model | devices | equal to the bit | largest difference | typical difference |\n| --- | --- | --- | --- | --- |")
+    compared = failures = 0
     with tempfile.TemporaryDirectory() as folder:
-        devices = devices_here(folder)
+        devices = devices_here(folder, not options.same)
         for number, model in enumerate(models):
             files, random = {}, numpy.random.default_rng(7)
             for index, kind, shape in inputs_of(model.read_text(encoding="utf-8")):
@@ -98,13 +105,17 @@ def main():
             for a, b in (("Intel", "PoCL"), ("first tier", "PoCL")):
                 if a not in found:
                     continue
+                compared += 1
                 failed = [device for device in (a, b) if isinstance(found[device], str)]
                 if failed:
                     print(f"| {model.stem} | {a}, {b} | {failed[0]}: {found[failed[0]]} | | |", flush=True)
+                    failures += 1
                     continue
                 equal, largest, typical = difference(found[a], found[b])
                 print(f"| {model.stem} | {a}, {b} | {equal:.4f} | {largest:.1e} | {typical:.1e} |", flush=True)
+                failures += equal < 1 and not any(name in model.stem for name in options.excepted)
+    return options.same and (failures > 0 or compared == 0)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

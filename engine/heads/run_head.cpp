@@ -1,6 +1,7 @@
 // Runs a chosen head, and notes whether it can still be trusted.
 #include <cmath>
 
+#include "engine/heads/base/common.h"
 #include "engine/heads/base/heads.h"
 
 namespace clinfer {
@@ -8,7 +9,9 @@ namespace clinfer {
 void run_head(const HeadChoice& head, const ModelFacts& facts, std::span<const Tensor> outputs,
               const DecodeSettings& settings, bool attach_tensors, Results& results) {
   Results decoded;
-  head.decode(outputs, settings, decoded);
+  DecodeSettings own = settings;
+  own.step = step_of(facts);
+  head.decode(outputs, own, decoded);
   const bool contradicted = !decoded.contradiction.empty();
   if (contradicted) {
     std::string why = std::move(decoded.contradiction);

@@ -88,6 +88,35 @@ void mark_enlarged(const Graph& graph) {
   }
 }
 
+// Returns the value of an operation that is a constant of one number.
+std::optional<float> one_number(const Node& node) {
+  if (!node.is("Constant") || node.constant.elements() != 1) return std::nullopt;
+  return node.constant.to_floats()[0];
+}
+
+// Notes the distance between the values of each output that is quantised as a whole. The reader of
+// ONNX writes such an output as whole steps times the scale.
+void mark_steps(const Graph& graph) {
+  for (const Node* result : graph.results) {
+    Node& last = producer_of(*result);
+    const Node* quantized = &last;
+    float scale = 1;
+    if (last.is("Multiply")) {
+      const auto factor = one_number(*last.inputs[1].node);
+      if (!factor) continue;
+      scale = *factor;
+      quantized = last.inputs[0].node;
+    }
+    if (!quantized->is("FakeQuantize") || quantized->inputs.size() != 5) continue;
+    const auto low = one_number(*quantized->inputs[3].node);
+    const auto high = one_number(*quantized->inputs[4].node);
+    const auto levels = quantized->attributes.get_int("levels", 0);
+    if (!low || !high || levels < 2) continue;
+    const float step = (*high - *low) / static_cast<float>(levels - 1);
+    last.attributes.set("step", std::to_string(step * scale));
+  }
+}
+
 // Returns the mean of a constant that is one number, or one for each of up to four channels.
 std::optional<double> mean_of_constant(const Node& node) {
   if (node.is("Convert")) return mean_of_constant(*node.inputs[0].node);
@@ -222,6 +251,7 @@ void ReadModel::finish(const InputShapes& shapes) {
   }
   count_classes(*graph_);
   mark_enlarged(*graph_);
+  mark_steps(*graph_);
   if (const char* range = range_taken(*graph_)) rt_info_["range_of_picture"] = range;
   inputs_ = input_ports(*graph_);
   outputs_ = output_ports(*graph_);

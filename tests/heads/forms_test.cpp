@@ -32,6 +32,25 @@ struct Case {
   }
 };
 
+// A score of 1 may come out larger by half a step where it shares the scale of boxes.
+TEST(Forms, ScoresInTheStepsOfBoxes) {
+  constexpr int64_t kRows = 40 * 40 + 20 * 20 + 10 * 10;
+  std::vector<float> rows(7 * kRows, 0);
+  const float row[] = {100, 80, 90, 60, 0, 0, 1.39f};
+  for (size_t k = 0; k < 7; ++k) rows[k * kRows + 40] = row[k];
+  Case c(320, 320);
+  c.facts.model_info = {{"task", "detect"}};
+  c.add("output0", {1, 7, kRows}, rows);
+  EXPECT_NE(c.decode().contradiction, "");
+  c.facts.outputs[0].attributes["step"] = "1.39";
+  ASSERT_EQ(c.decode().detections.size(), 1u);
+  EXPECT_EQ(c.decode().detections[0].label_id, 2);
+  EXPECT_EQ(c.decode().detections[0].confidence, 1);
+  // More than half a step above 1 is no score.
+  c.facts.outputs[0].attributes["step"] = "0.5";
+  EXPECT_NE(c.decode().contradiction, "");
+}
+
 constexpr int64_t kCells = 8 * 8 + 4 * 4 + 2 * 2;  // of 64x64
 
 // One object that three rows of kCells find, as DeepStream-Yolo's exporters leave it.

@@ -128,6 +128,20 @@ std::optional<uint64_t> number_of(const std::string& name) {
   return value;
 }
 
+float step_of(const ModelFacts& facts) {
+  float step = 0;
+  for (const OutputFacts& output : facts.outputs) {
+    const auto found = output.attributes.find("step");
+    float value = 0;
+    if (found != output.attributes.end() &&
+        std::from_chars(found->second.data(), found->second.data() + found->second.size(), value)
+                .ec == std::errc() &&
+        std::isfinite(value))
+      step = std::max(step, value);
+  }
+  return step;
+}
+
 int64_t attribute_of(const OutputFacts& output, const std::string& key, int64_t otherwise) {
   const auto found = output.attributes.find(key);
   int64_t value = otherwise;
@@ -159,6 +173,7 @@ void Candidates::add(float x_min, float y_min, float x_max, float y_max, float s
     ++inside_out_;
     return;
   }
+  if (settings_.step > 0) score = std::min(score, 1.0f);
   found_.push_back({x_min, y_min, x_max, y_max, score, static_cast<int>(label), row});
 }
 
@@ -171,7 +186,8 @@ std::string Candidates::contradiction() const {
     return std::string(text, end.ptr);
   };
   if (lowest_ < -kSlack) return "a score is " + number(lowest_) + ", not within 0..1";
-  if (highest_ > 1 + kSlack) return "a score is " + number(highest_) + ", not within 0..1";
+  if (highest_ > 1 + kSlack + settings_.step / 2)
+    return "a score is " + number(highest_) + ", not within 0..1";
   if (inside_out_ * 2 > likely_)
     return std::to_string(inside_out_) + " of " + std::to_string(likely_) +
            " boxes have no width or height";

@@ -140,6 +140,9 @@ struct DecodeSettings {
   // True if the user set iou_threshold, which then also applies to boxes that are known to be
   // suppressed.
   bool suppress_all = false;
+  // The distance between values of an output that is quantised as a whole: a score of 1 may come out
+  // larger by half of it. 0: the outputs are not quantised.
+  float step = 0;
 };
 
 // Facts that are known about a model before it runs.

@@ -550,6 +550,20 @@ def points_in_maps_of_yolov8(folder):
 
 
 @case
+def boxes_and_scores_in_one_scale(folder):
+    """ONNX Runtime's quantize_static gives YOLOv8's output one scale, that of its boxes: scores are 0 or one step of 1.39."""
+    rows = np.zeros((1, 7, 2100), F)
+    rows[0, :4, 40], rows[0, 6, 40] = (100, 80, 90, 60), .8
+    made = constants_model({"output0": rows}, [1, 3, 320, 320], {"task": "detect", "names": "{0: 'cat', 1: 'dog', 2: 'fox'}", "stride": "32", "imgsz": "[320, 320]"})
+    made.graph.node[-1].output[0] = "floats"
+    made.graph.initializer.extend([numpy_helper.from_array(F(1.390794), "step"), numpy_helper.from_array(np.int8(-125), "zero_of_steps")])
+    made.graph.node.extend([helper.make_node("QuantizeLinear", ["floats", "step", "zero_of_steps"], ["bytes"]),
+                            helper.make_node("DequantizeLinear", ["bytes", "step", "zero_of_steps"], ["output0"])])
+    folder.write("best_int8.onnx", made)
+    return {"model": "best_int8.onnx", "label": "fox", "said": "quantised in steps of 1.39"}
+
+
+@case
 def names_that_are_called_characters(folder):
     folder.write("model.onnx", constants_model({"fetch_name_0": [[.1, .7, .1, .1]]}, [1, 3, 224, 224], {"character": "0\n90\n180\n270"}))
     return {"model": "model.onnx", "label": "90"}

@@ -39,6 +39,7 @@ struct ExitWaits::Process {
     if (now->id == getpid()) return *now;
     auto* fresh = new Process;
     fresh->stop = now->stop.load();
+    fresh->forked_from = now;
     if (current().compare_exchange_strong(now, fresh)) return *fresh;
     delete fresh;
     return *now;
@@ -91,6 +92,7 @@ struct ExitWaits::Process {
   }
 
   const pid_t id = getpid();
+  Process* forked_from = nullptr;  // copies of objects that the fork inherited still use it
   std::atomic<bool> leaving{false};
   std::atomic<void (*)()> stop{nullptr};
   std::mutex mutex;  // guards the members below

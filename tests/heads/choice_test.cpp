@@ -266,13 +266,15 @@ TEST(Choice, BoxesThatAreAllObjectsContradict) {
 }
 
 TEST(Choice, AMapBesideIsNoMaskOfObjects) {
-  Case c(160);
-  c.add("p3", {1, 64, 40, 40});
-  c.add("boxes", {1, 64, 4}, 0.5f);
-  c.add("scores", {1, 64});
-  c.add("labels", {1, 64}, 1);
-  EXPECT_EQ(c.choose().name, "boxes-scores-labels");
-  EXPECT_EQ(c.choose().reason.find("masks"), std::string::npos);
+  for (const Shape& shape : {Shape{1, 64, 40, 40}, Shape{64, 40, 40}}) {
+    Case c(160);
+    c.add("p3", shape);
+    c.add("boxes", {1, 64, 4}, 0.5f);
+    c.add("scores", {1, 64});
+    c.add("labels", {1, 64}, 1);
+    EXPECT_EQ(c.choose().name, "boxes-scores-labels");
+    EXPECT_EQ(c.choose().reason.find("masks"), std::string::npos) << to_string(shape);
+  }
 }
 
 TEST(Choice, OutputsOfAuxiliaryHeadsAreLeftOutByName) {

@@ -99,13 +99,11 @@ std::optional<MaskGrids> find_mask_grids(const ModelFacts& facts, size_t count) 
     const OutputFacts& output = facts.outputs[i];
     if (!is_float_output(output) && output.type != ElementType::u8) continue;
     Shape s = output.shape;
-    if (s.size() == 4 && s[0] == 1 && s[1] > 1 && static_cast<size_t>(s[1]) == count) {
-      // Feature maps have such shapes, too, so the name must not contradict.
-      if (!name_has(output, {"mask"}) && !number_of(output.name)) continue;
+    if (s.size() >= 4 && s[0] == 1 && (s.size() > 4 || s[1] > 1) &&
+        static_cast<size_t>(s[1]) == count)
       s.erase(s.begin());
-    } else if (s.size() > 4 && s[0] == 1 && static_cast<size_t>(s[1]) == count) {
-      s.erase(s.begin());
-    }
+    // Feature maps have such shapes, too, so the name must not contradict.
+    if (s.size() == 3 && !name_has(output, {"mask"}) && !number_of(output.name)) continue;
     if (s.size() == 4 && s[1] == 1) s.erase(s.begin() + 1);
     if (s.size() != 3 || s[0] < 1 || static_cast<size_t>(s[0]) != count || s[1] < 8 || s[2] < 8)
       continue;

@@ -228,6 +228,7 @@ HeadChoice chosen(const ModelFacts& facts, const Candidacy& candidate, const std
   choice.name = candidate.head->name;
   choice.reason = because + reason_of(candidate.match);
   choice.first_label = first_label(facts, candidate.match);
+  choice.step = step_of(facts);
   choice.decode = candidate.match.decode;
   choice.fit = candidate.match.fit;
   choice.sizes = candidate.head->sizes;

@@ -342,12 +342,11 @@ Network describe_network(std::shared_ptr<const Model> model, const ModelOptions&
                     "; set reshape=WIDTHxHEIGHT (--reshape WIDTHxHEIGHT) or what it asks for"};
   network.warnings.insert(network.warnings.end(), network.head.warnings.begin(),
                           network.head.warnings.end());
-  // The steps of an output that has boxes in pixels and their scores in one scale.
+  // Larger steps mean that boxes in pixels and their scores share one scale.
   constexpr float kCoarse = 0.5f;
-  if (const float step = step_of(facts);
-      step > kCoarse && facts.outputs.size() == 1 && network.head.name != "none")
-    network.warnings.push_back("the output " + facts.outputs[0].name +
-                               " is quantised in steps of " + std::to_string(step) +
+  if (network.head.step > kCoarse)
+    network.warnings.push_back("the output that is read is quantised in steps of " +
+                               std::to_string(network.head.step) +
                                ", which are coarse for scores from 0 to 1; scores are multiples of "
                                "it, and at most 1; quantise the model without its last operations "
                                "to get finer ones");

@@ -1,7 +1,6 @@
 // Runs a chosen head, and notes whether it can still be trusted.
 #include <cmath>
 
-#include "engine/heads/base/common.h"
 #include "engine/heads/base/heads.h"
 
 namespace clinfer {
@@ -10,7 +9,7 @@ void run_head(const HeadChoice& head, const ModelFacts& facts, std::span<const T
               const DecodeSettings& settings, bool attach_tensors, Results& results) {
   Results decoded;
   DecodeSettings own = settings;
-  own.step = step_of(facts);
+  own.step = head.step;
   head.decode(outputs, own, decoded);
   const bool contradicted = !decoded.contradiction.empty();
   if (contradicted) {

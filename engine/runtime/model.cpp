@@ -113,7 +113,7 @@ void mark_steps(const Graph& graph) {
     const auto levels = quantized->attributes.get_int("levels", 0);
     if (!low || !high || levels < 2) continue;
     const float step = (*high - *low) / static_cast<float>(levels - 1);
-    last.attributes.set("step", std::to_string(step * scale));
+    last.attributes.set("output_step", std::to_string(step * scale));
   }
 }
 

@@ -42,12 +42,23 @@ TEST(Forms, ScoresInTheStepsOfBoxes) {
   c.facts.model_info = {{"task", "detect"}};
   c.add("output0", {1, 7, kRows}, rows);
   EXPECT_NE(c.decode().contradiction, "");
-  c.facts.outputs[0].attributes["step"] = "1.39";
+  c.facts.outputs[0].attributes["output_step"] = "1.39";
   ASSERT_EQ(c.decode().detections.size(), 1u);
   EXPECT_EQ(c.decode().detections[0].label_id, 2);
   EXPECT_EQ(c.decode().detections[0].confidence, 1);
   // More than half a step above 1 is no score.
-  c.facts.outputs[0].attributes["step"] = "0.5";
+  c.facts.outputs[0].attributes["output_step"] = "0.5";
+  EXPECT_NE(c.decode().contradiction, "");
+}
+
+// The steps of boxes say nothing of scores that have an output of their own.
+TEST(Forms, StepsOfBoxesAreNotThoseOfOtherScores) {
+  Case c(320, 320);
+  c.add("boxes", {1, 60, 4}, std::vector<float>(240, 0.5f));
+  c.add("scores", {1, 60}, std::vector<float>(60, 1.39f));
+  c.add("labels", {1, 60}, std::vector<float>(60, 1));
+  c.facts.outputs[0].attributes["output_step"] = "1.39";
+  EXPECT_EQ(c.choose().name, "boxes-scores-labels");
   EXPECT_NE(c.decode().contradiction, "");
 }
 

@@ -129,17 +129,14 @@ std::optional<uint64_t> number_of(const std::string& name) {
 }
 
 float step_of(const ModelFacts& facts) {
+  if (facts.outputs.size() != 1) return 0;
+  const auto& attributes = facts.outputs[0].attributes;
+  const auto found = attributes.find("output_step");
+  if (found == attributes.end()) return 0;
   float step = 0;
-  for (const OutputFacts& output : facts.outputs) {
-    const auto found = output.attributes.find("step");
-    float value = 0;
-    if (found != output.attributes.end() &&
-        std::from_chars(found->second.data(), found->second.data() + found->second.size(), value)
-                .ec == std::errc() &&
-        std::isfinite(value))
-      step = std::max(step, value);
-  }
-  return step;
+  const char* const text = found->second.data();
+  const bool read = std::from_chars(text, text + found->second.size(), step).ec == std::errc();
+  return read && std::isfinite(step) ? step : 0;
 }
 
 int64_t attribute_of(const OutputFacts& output, const std::string& key, int64_t otherwise) {

@@ -63,8 +63,8 @@ std::optional<uint64_t> number_of(const std::string& name);
 bool is_called_scores(const OutputFacts& output);
 // Returns an attribute of the output's operation as a number, or `otherwise`.
 int64_t attribute_of(const OutputFacts& output, const std::string& key, int64_t otherwise);
-// Returns the largest distance between the values of an output that is quantised as a whole; 0 if
-// none is.
+// Returns the distance between the values of the only output, if that is quantised as a whole; else
+// 0. Scores share a scale with boxes only within one output.
 float step_of(const ModelFacts& facts);
 // Returns whether a model is from Paddle, according to the names of its inputs and of an output.
 bool from_paddle(const ModelFacts& facts, const OutputFacts& output);

@@ -140,8 +140,8 @@ struct DecodeSettings {
   // True if the user set iou_threshold, which then also applies to boxes that are known to be
   // suppressed.
   bool suppress_all = false;
-  // The distance between values of an output that is quantised as a whole: a score of 1 may come out
-  // larger by half of it. 0: the outputs are not quantised.
+  // The distance between the values of the only output, which is quantised as a whole: a score of 1
+  // may come out larger by half of it. 0 for other outputs. run_head() sets it from the head.
   float step = 0;
 };
 
@@ -259,6 +259,7 @@ struct HeadChoice {
   std::vector<std::string> warnings = {};  // what was guessed, each with how to set it; for users
   bool attach_tensors = false;  // true for a guess: raw tensors are attached to its results
   int first_label = 0;          // class number of the first label
+  float step = 0;               // as in DecodeSettings
   std::vector<std::string> class_names = {};  // used if no labels are known
   std::vector<HeadFit> considered = {};  // every head that was considered, in the order of the list
 };

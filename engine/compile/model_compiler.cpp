@@ -222,9 +222,14 @@ HostWeights ModelCompiler::build_tuned(Tuning& tuning, const Progress& progress,
   const bool persistent =
       network_->traits.grid_barrier != GridBarrier::none && !options_.expose_layers;
   HostWeights weights = build_for_device(progress, persistent && !tuning.measures());
+  // A CPU has a cache for what it spills, and functions of persistent kernels have no kernels of
+  // their own to ask about.
+  const auto has_answers = [this] {
+    return !network_->traits.is_cpu && network_->whole.persistent.empty();
+  };
   const auto spilled = [this](size_t step) { return spilled_bytes(network_->whole, step); };
   replaces_spilling_ = true;
-  while (tuning.avoid_spills(network_->plan(), spilled)) {
+  while (has_answers() && tuning.avoid_spills(network_->plan(), spilled)) {
     choose_kernels(network_->whole.plan, network_->traits, tuning.chooser());
     weights = build_for_device(progress, persistent && !tuning.measures());
   }
@@ -531,12 +536,10 @@ std::shared_ptr<DeviceModel> ModelCompiler::make_untuned(const Progress& progres
 }
 
 // Returns how many bytes of registers the kernels of a step spill, as drivers with
-// cl_intel_required_subgroup_size say; others refuse the query. A CPU has a cache for them, and
-// functions of persistent kernels have no kernels of their own.
+// cl_intel_required_subgroup_size say; others refuse the query.
 uint64_t ModelCompiler::spilled_bytes(const SizedPlan& sized, size_t step) const {
   constexpr cl_kernel_work_group_info kSpilled = 0x4109;  // CL_KERNEL_SPILL_MEM_SIZE_INTEL
   uint64_t bytes = 0;
-  if (network_->traits.is_cpu || !sized.persistent.empty()) return bytes;
   for (const std::string& name : sized.kernel_names[step]) {
     cl_ulong spilled = 0;
     if (clGetKernelWorkGroupInfo(sized.programs->kernel(name)(), network_->context->device.device(),

@@ -394,7 +394,7 @@ class Picture {
   bool resize_of_family_ = false;
   bool takes_floats_ = true;      // an input of integers takes pixels unchanged
   std::string colors_of_planes_;  // "": the graph does not begin with a conversion of planes
-  std::string largest_pixel_;     // that the graph takes; "": its first operations do not tell
+  std::string largest_pixel_;     // "1" or "255"; "": the graph's first operations do not tell
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// How GridSample and deformable attention read the pixels around a point, whose coordinates are -1 to 1
-// within the data.
+// Sampling of the pixels around a point, which GridSample and deformable attention have in common. The
+// coordinates of a point are -1 to 1 within the data.
 #pragma once
 
 #include <array>
@@ -18,10 +18,11 @@ struct Sampling {
   Padding padding = Padding::zeros;
   bool align_corners = false;
   int taps() const { return mode == Mode::nearest ? 1 : mode == Mode::bilinear ? 2 : 4; }
-  // Returns those of grid_taps.cl.
+  // Returns the defines that grid_taps.cl needs.
   std::vector<std::pair<std::string, std::string>> defines() const;
 };
-// Throws Error{bad_model} for names that there are not.
+// Reads the attributes mode, padding_mode and align_corners. Throws Error{bad_model} for values that
+// are not known.
 Sampling sampling_of(const Attributes& attributes);
 
 // The pixels around one coordinate, -1 for none, and their weights.

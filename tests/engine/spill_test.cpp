@@ -1,4 +1,4 @@
-// Untuned kernels that spill registers, as the driver says: others of their family take their place.
+// Replacement of untuned kernels that spill registers, as the driver reports, by others of their family.
 #include <gtest/gtest.h>
 
 #include "engine/compile/model_compiler.h"

@@ -102,7 +102,7 @@ std::optional<MaskGrids> find_mask_grids(const ModelFacts& facts, size_t count) 
     if (s.size() >= 4 && s[0] == 1 && (s.size() > 4 || s[1] > 1) &&
         static_cast<size_t>(s[1]) == count)
       s.erase(s.begin());
-    // Feature maps have such shapes, too, so the name must not contradict.
+    // Feature maps have the same shapes, so the name has to say what this is, or to be a mere number.
     if (s.size() == 3 && !name_has(output, {"mask"}) && !number_of(output.name)) continue;
     if (s.size() == 4 && s[1] == 1) s.erase(s.begin() + 1);
     if (s.size() != 3 || s[0] < 1 || static_cast<size_t>(s[0]) != count || s[1] < 8 || s[2] < 8)

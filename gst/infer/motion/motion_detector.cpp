@@ -26,9 +26,9 @@ constexpr double kDeviations = 3;
 constexpr uint64_t kFollow = 16;
 // Up to this share of blocks, in thousandths, may have changes that are gone on the next frame.
 constexpr int kStray = 1;
-// The threshold rises by half a level where there are barely too many of these, and up to so many
-// times as fast where there are more: heavy rain is known after some frames, and no object raises
-// it, because its blocks lie together.
+// If slightly more blocks have such changes, the threshold rises by half a level a frame. If many
+// more have them, it rises by up to this factor faster, so that heavy rain is known after a few
+// frames. Objects do not raise it, because their blocks lie together.
 constexpr double kMostHaste = 8;
 constexpr double kMostThreshold = 48;
 // Number of changed blocks among 3x3 that is an object at once.

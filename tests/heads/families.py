@@ -631,6 +631,8 @@ def main():
     parser.add_argument("--out", required=True)
     parser.add_argument("families", nargs="*")
     arguments = parser.parse_args()
+    if unknown := set(arguments.families) - set(FAMILIES):
+        parser.error(f"no such family: {', '.join(sorted(unknown))}")
     for number, (name, make) in enumerate(FAMILIES.items()):
         if not arguments.families or name in arguments.families:
             make(np.random.default_rng([arguments.seed, number]), Writer(arguments.out, name))

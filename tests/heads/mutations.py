@@ -314,6 +314,8 @@ def sources(arguments, folder):
             if not arguments.families or f"shared:{name}" in arguments.families:
                 make(generate.Case(np.random.default_rng([arguments.seed, number]), f"{folder}/shared"))
                 found.append((f"shared:{name}", f"{folder}/shared/{name}", lambda line, truth: check.wrong(truth, line, "")))
+    if unknown := set(arguments.families) - {name for name, *_ in found}:
+        sys.exit(f"no such family: {', '.join(sorted(unknown))}")
     return found
 
 

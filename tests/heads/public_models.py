@@ -425,6 +425,8 @@ def main():
     if not os.path.isdir(arguments.folder):
         print("skipped: the folder of public models is not here")
         return 77
+    if unknown := set(arguments.names) - {row["name"] for row in table}:
+        parser.error(f"no such model: {', '.join(sorted(unknown))}")
     counts = dict.fromkeys(("right", "said", "refused", "SILENT", "FALSE", "absent"), 0)
     for row in table:
         if arguments.names and row["name"] not in arguments.names:

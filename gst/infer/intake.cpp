@@ -354,7 +354,7 @@ GstFlowReturn Intake::take_event(Handle<GstEvent> event) {
       break;
     }
     default:
-      if (!GST_EVENT_IS_SERIALIZED(event.get()))
+      if (!(gst_event_type_get_flags(GST_EVENT_TYPE(event.get())) & GST_EVENT_TYPE_SERIALIZED))
         return flow_of(gst_pad_event_default(sink_, GST_OBJECT(self_), event.release()));
   }
   flush_partial_batch();
@@ -374,7 +374,7 @@ void Intake::flush_partial_batch() {
 }
 
 bool Intake::take_query(GstQuery* query) {
-  if (!GST_QUERY_IS_SERIALIZED(query))
+  if (!(gst_query_type_get_flags(GST_QUERY_TYPE(query)) & GST_QUERY_TYPE_SERIALIZED))
     return gst_pad_query_default(sink_, GST_OBJECT(self_), query);
   flush_partial_batch();
   auto ticket = std::make_unique<QueryTicket>(query);

@@ -87,8 +87,7 @@ std::vector<TrackedObject> FrameTracker::track(const FrameView& frame,
       else if (settings.predict)
         predict(kind, settings, width, height, time, tracked);
     }
-    std::erase_if(kind.known, [&](const auto& known) {
-      const auto& tracks = kind.tracker.tracks();
+    std::erase_if(kind.known, [&tracks = kind.tracker.tracks()](const auto& known) {
       return std::none_of(tracks.begin(), tracks.end(),
                           [&](const Track& track) { return track.id == known.first; });
     });

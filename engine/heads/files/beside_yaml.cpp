@@ -228,7 +228,7 @@ BesideFacts read_framework(const std::map<std::string, std::string>& rt_info) {
     } catch (const Error&) {
       value.text = at->second;  // text in any form
     }
-    root.members.emplace_back(at->first.substr(prefix.size()), std::move(value));
+    root.members.push_back({at->first.substr(prefix.size()), std::move(value)});
   }
   BesideFacts facts;
   if (root.find("stride") != nullptr) read_ultralytics(root, "rt_info", facts);

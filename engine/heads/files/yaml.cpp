@@ -85,7 +85,9 @@ class Builder final : public YAML::EventHandler {
       refuse(mark, "has a key that is no scalar");
     }
     level.has_key = false;
-    return &level.node->members.emplace_back(std::move(level.key), std::move(node)).second;
+    return &level.node->members
+                .emplace_back(YamlNode::Member{std::move(level.key), std::move(node)})
+                .value;
   }
 
   void open(const YAML::Mark& mark, YAML::anchor_t anchor, YamlNode::Kind kind) {

@@ -3,21 +3,26 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace clinfer {
 
 // A scalar, a sequence or a mapping. Scalars are texts; null is an empty one.
 struct YamlNode {
+  struct Member;
   enum class Kind { scalar, sequence, mapping } kind = Kind::scalar;
   std::string text;
   std::vector<YamlNode> items;
-  std::vector<std::pair<std::string, YamlNode>> members;  // in the order of the file
+  std::vector<Member> members;  // in the order of the file
 
   // Null: the node is no mapping, or has no such key.
   const YamlNode* find(const std::string& key) const;
   std::string text_of(const std::string& key) const;  // "" if there is no such scalar
+};
+
+struct YamlNode::Member {
+  std::string key;
+  YamlNode value;
 };
 
 // Throws Error{bad_argument}, which names the line, for text that is no YAML, too deep or too

@@ -11,6 +11,7 @@
 #include "engine/heads/files/labels.h"
 #include "engine/heads/files/yaml.h"
 #include "engine/heads/network.h"
+#include "tests/error_of.h"
 #include "tests/temporary_folder.h"
 
 namespace clinfer {
@@ -106,6 +107,15 @@ TEST(Yaml, RefusesTheRestWithItsLine) {
   EXPECT_THROW(parse_yaml("a: 1\nb: *x\n"), Error);
   EXPECT_THROW(parse_yaml(std::string(100, '[') + "\n"), Error);
   EXPECT_THROW(parse_yaml(std::string(100000, '[') + "\n"), Error);
+}
+
+TEST(Yaml, RefusesWhatIsNoText) {
+  for (const auto& [text, why] :
+       {std::pair<std::string, const char*>{"names:\n  0: caf\xe9\n", "line 2 is not UTF-8 text"},
+        {std::string("a: b\0c\n", 7), "line 1 is not UTF-8 text"},
+        {"a: 1\nb: \"x\\0\"\n", "line 2 has a zero character"},
+        {"\"x\\0\": 1\n", "line 1 has a zero character"}})
+    EXPECT_EQ(test::error_of([&text = text] { parse_yaml(text); }), why);
 }
 
 TEST(Yaml, ReadsTextsOfLinesAndCharactersOfDictionaries) {

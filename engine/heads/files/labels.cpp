@@ -16,6 +16,7 @@
 #include "engine/heads/base/common.h"
 #include "engine/heads/files/json_nodes.h"
 #include "engine/heads/files/json_text.h"
+#include "engine/heads/files/text_lines.h"
 #include "engine/heads/files/yaml.h"
 #include "kernels/base/error.h"
 #include "kernels/base/files.h"
@@ -29,32 +30,6 @@ std::string trimmed(const std::string& text) {
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string::npos) return {};
   return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
-}
-
-// Returns whether the text is UTF-8 according to RFC 3629: no overlong forms, no surrogates,
-// nothing above U+10FFFF, no zero byte.
-bool is_utf8(const std::string& text) {
-  for (size_t i = 0; i < text.size();) {
-    const unsigned lead = static_cast<unsigned char>(text[i]);
-    const size_t length = lead < 0x80   ? 1
-                          : lead < 0xc2 ? 0
-                          : lead < 0xe0 ? 2
-                          : lead < 0xf0 ? 3
-                          : lead < 0xf5 ? 4
-                                        : 0;
-    if (length == 0 || lead == 0 || i + length > text.size()) return false;
-    unsigned code = length == 1 ? lead : lead & (0x7fu >> length);
-    for (size_t k = 1; k < length; ++k) {
-      const unsigned next = static_cast<unsigned char>(text[i + k]);
-      if ((next & 0xc0) != 0x80) return false;
-      code = code << 6 | (next & 0x3f);
-    }
-    if ((length == 3 && (code < 0x800 || (code >= 0xd800 && code < 0xe000))) ||
-        (length == 4 && (code < 0x10000 || code > 0x10ffff)))
-      return false;
-    i += length;
-  }
-  return true;
 }
 
 // Members that may hold lists of names.
@@ -196,17 +171,12 @@ std::vector<std::string> labels_of_lines(const std::string& text, bool& numbered
 }
 
 void check_text(const std::string& text, const std::string& file) {
-  size_t number = 1;
-  for (size_t at = 0; at < text.size(); ++number) {
-    if (number > kMostLabels)
-      throw Error{ErrorCode::bad_argument,
-                  file + " has more than " + std::to_string(kMostLabels) + " lines"};
-    const size_t end = std::min(text.find('\n', at), text.size());
-    if (!is_utf8(text.substr(at, end - at)))
-      throw Error{ErrorCode::bad_argument,
-                  file + " line " + std::to_string(number) + " is not UTF-8 text"};
-    at = end + 1;
-  }
+  if (static_cast<size_t>(std::count(text.begin(), text.end(), '\n')) > kMostLabels)
+    throw Error{ErrorCode::bad_argument,
+                file + " has more than " + std::to_string(kMostLabels) + " lines"};
+  if (const size_t line = line_that_is_no_text(text); line != 0)
+    throw Error{ErrorCode::bad_argument,
+                file + " line " + std::to_string(line) + " is not UTF-8 text"};
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include <sstream>
 
+#include "engine/heads/files/text_lines.h"
 #include "kernels/base/error.h"
 
 namespace clinfer {
@@ -33,6 +34,7 @@ class Builder final : public YAML::EventHandler {
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { refuse(mark, "has an alias"); }
   void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
                 const std::string& value) override {
+    if (value.find('\0') != value.npos) refuse(mark, "has a zero character");
     if (expects_key()) {
       if (anchor != 0) refuse(mark, "has an anchor");
       open_.back().key = value;
@@ -117,6 +119,8 @@ std::string YamlNode::text_of(const std::string& key) const {
 
 YamlNode parse_yaml(const std::string& text) {
   if (text.size() > kLargestText) throw Error{ErrorCode::bad_argument, "is larger than 16 MiB"};
+  if (const size_t line = line_that_is_no_text(text); line != 0)
+    throw Error{ErrorCode::bad_argument, "line " + std::to_string(line) + " is not UTF-8 text"};
   YamlNode root;
   Builder builder(root);
   std::istringstream stream(text);

@@ -34,6 +34,15 @@ TEST(JsonLimits, NothingHidesLevels) {
   EXPECT_EQ(json_excess("{\"a/b\": [1e-5, -2.5E+3, true, null, NaN], \"\xc3\xa9\": \"'#/;\"}"), "");
 }
 
+TEST(JsonLimits, RefusesEscapesThatJsonDoesNotHave) {
+  for (const char* wrong : {"\\x41", "\\101", "\\'", "\\u12", "\\u12g4", "\\u-123", "\\ud83d",
+                            "\\ude00", "\\ud83d\\u0041", "\\ud83d\\ud83d"})
+    EXPECT_TRUE(says(json_excess("[\n\"" + std::string(wrong) + "\"]"),
+                     "is not JSON: line 2: an escape that JSON does not have"))
+        << wrong;
+  EXPECT_EQ(json_excess("[\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u00E9\\ud83d\\uDE00\"]"), "");
+}
+
 TEST(JsonLimits, ValuesAndBytes) {
   const JsonLimits few{.bytes = 1 << 20, .values = 10};
   EXPECT_EQ(json_excess("[1,2,3,4,5,6,7,8,9]", few), "");

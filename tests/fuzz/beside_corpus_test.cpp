@@ -1,0 +1,15 @@
+// Replays what the fuzzer of files beside models started from and what it found.
+#include "tests/fuzz/beside_input.h"
+#include "tests/fuzz/replay.h"
+
+namespace clinfer {
+namespace {
+
+TEST(BesideCorpus, Replays) {
+  const char* folder = std::getenv("CLINFER_BESIDE_CORPUS");
+  ASSERT_NE(folder, nullptr);
+  EXPECT_GT(replay(folder, read_beside_fuzz_input), 16u);
+}
+
+}  // namespace
+}  // namespace clinfer

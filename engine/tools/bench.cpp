@@ -194,6 +194,7 @@ void run(const Arguments& arguments) {
   Config config = read_config(arguments);
   const auto csv = arguments.value("--perf-csv"), report = arguments.value("--report");
   config.perf_count |= arguments.has("--perf-count") || csv;
+  config.half_outputs = arguments.has("--half-outputs");
   const double seconds = arguments.seconds("--seconds", 10);
   constexpr unsigned kMostRequests = 256;  // the same limit as the element's nireq
   constexpr unsigned kMostRepeated = 1'000'000'000;
@@ -350,6 +351,7 @@ Command bench_command() {
         {"--sync", "", "one request at a time"},
         {"--inputs-once", "",
          "upload the inputs once; else each inference uploads them, converted before"},
+        {"--half-outputs", "", "read results as f16 where the device has them in f16; else as f32"},
         {"--repeat", "N",
          "then compare the results of N inferences with those of the first, bit by bit"},
         {"--frames", "WxH:FORMAT",

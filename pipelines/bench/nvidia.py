@@ -6,7 +6,7 @@
               [--limit SECONDS] [--config KEY=VALUE...] [--tflops T --gbytes G]
 
 Writes the networks itself (networks.py). One table, milliseconds a batch: the latency of one request that uploads its inputs and reads
-its results back, as the peer's does, of inputs that were converted before on both sides; batches in a row, of two requests whose inputs
+its results back, as the peer's does, in f16 and of inputs that were converted before on both sides; batches in a row, of two requests whose inputs
 stay on the device, against the peer's time of the device alone (no copies); the sum of the kernels' times by counters, each of which
 holds some microseconds of its launch; and the roofline: for each layer that has a kernel the larger of operations / peak and bytes / bandwidth,
 where a layer reads its data and weights and writes its result once, in f16, and what is fused into it is free but for further tensors.
@@ -148,8 +148,8 @@ def measure(args, models):
             break
         for batch in args.batches:
             try:
-                latencies[model.stem, batch] = bench(args, model, batch, "--sync")["latency_ms"]["p50"]
-                in_a_row[model.stem, batch] = 1e3 * batch / bench(args, model, batch, "--inputs-once")["images_per_second"]
+                latencies[model.stem, batch] = bench(args, model, batch, "--sync", "--half-outputs")["latency_ms"]["p50"]
+                in_a_row[model.stem, batch] = 1e3 * batch / bench(args, model, batch, "--inputs-once", "--half-outputs")["images_per_second"]
                 counted = bench(args, model, batch, "--sync", "--inputs-once", "--perf-count")
             except RuntimeError as error:
                 print(f"{model.stem} batch {batch}: {error}", flush=True)

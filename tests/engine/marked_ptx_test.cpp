@@ -23,6 +23,21 @@ TEST(MarkedPtx, InstructionsAndSizesOfLocalMemory) {
   EXPECT_EQ(with_marks_in_force("ret; // @ local"), "ret; // @ local");
 }
 
+TEST(MarkedPtx, LimitsRegistersOfOneKernelEach) {
+  const std::string ptx =
+      ".entry a(\n)\n.reqntid 128, 1, 1\n{\n\t//#groups 3\n\tret;\n}\n"
+      ".entry b(\n)\n.reqntid 256, 1, 1\n{\n\tret;\n}\n"
+      ".entry c(\n)\n.reqntid 64, 2, 1\n{\n\t//#groups 12\n\tret;\n}\n";
+  EXPECT_EQ(with_marks_in_force(ptx),
+            ".entry a(\n)\n.reqntid 128, 1, 1\n.minnctapersm 3\n{\n\t//#groups 3\n\tret;\n}\n"
+            ".entry b(\n)\n.reqntid 256, 1, 1\n{\n\tret;\n}\n"
+            ".entry c(\n)\n.reqntid 64, 2, 1\n.minnctapersm 12\n{\n\t//#groups 12\n\tret;\n}\n");
+  for (const char* broken : {"//#groups 2", ".entry a(\n)\n{\n//#groups 2",
+                             ".reqntid 64\n{\n//#groups x", ".reqntid 64, 1, 1 //#groups 2"})
+    EXPECT_THROW(with_marks_in_force(broken), Error) << broken;
+  EXPECT_TRUE(has_marked_ptx("asm volatile(\"//#groups 2\")"));
+}
+
 TEST(MarkedPtx, RefusesASizeOfNothing) {
   for (const char* ptx : {"//#local 4096", "//#local x\n.shared .b8 t[16];",
                           ".shared .b8 t;\n//#local 4096", ".shared .b8 t[16];\n//#local"})

@@ -6,14 +6,34 @@
 namespace clinfer::ocl {
 
 namespace {
-const std::string kMark = "//@", kSize = "//#local ", kTarget = ".target sm_90";
+const std::string kMark = "//@", kSize = "//#local ", kGroups = "//#groups ",
+                  kTarget = ".target sm_90";
+
+// Returns the digits behind a mark.
+std::string number_behind(const std::string& ptx, size_t mark_end) {
+  return ptx.substr(mark_end, ptx.find_first_not_of("0123456789", mark_end) - mark_end);
 }
+
+// Lets the compiler use only so many registers that a compute unit can hold the stated number of
+// work-groups at once.
+void limit_registers(std::string& ptx) {
+  static const std::string kSizes = ".reqntid ";
+  for (size_t at = 0; (at = ptx.find(kGroups, at)) != std::string::npos; at += kGroups.size()) {
+    const std::string groups = number_behind(ptx, at + kGroups.size());
+    const size_t sizes = ptx.rfind(kSizes, at);
+    const size_t line = sizes == std::string::npos ? sizes : ptx.find('\n', sizes);
+    if (line == std::string::npos || line > at || groups.empty())
+      throw Error(ErrorCode::device_failed, "the driver's program states no work-group size");
+    const std::string directive = "\n.minnctapersm " + groups;
+    ptx.insert(line, directive);
+    at += directive.size();
+  }
+}
+}  // namespace
 
 std::string with_marks_in_force(std::string ptx) {
   for (size_t at = 0; (at = ptx.find(kSize, at)) != std::string::npos; at += kSize.size()) {
-    const size_t digits = at + kSize.size();
-    const std::string size =
-        ptx.substr(digits, ptx.find_first_not_of("0123456789", digits) - digits);
+    const std::string size = number_behind(ptx, at + kSize.size());
     const size_t declared = ptx.rfind(".shared ", at);
     const size_t open = declared == std::string::npos ? declared : ptx.find('[', declared);
     const size_t close = open == std::string::npos ? open : ptx.find(']', open);
@@ -22,11 +42,14 @@ std::string with_marks_in_force(std::string ptx) {
     ptx.replace(open + 1, close - open - 1, size);
     at = at + size.size() + open + 1 - close;
   }
+  limit_registers(ptx);
   for (size_t at = 0; (at = ptx.find(kMark, at)) != std::string::npos;) ptx.erase(at, kMark.size());
   return ptx;
 }
 
-bool has_marked_ptx(const std::string& source) { return source.find(kMark) != std::string::npos; }
+bool has_marked_ptx(const std::string& source) {
+  return source.find(kMark) != std::string::npos || source.find(kGroups) != std::string::npos;
+}
 
 cl::Program build_marked_ptx(const cl::Context& context, const cl::Device& device,
                              const cl::Program& program, const std::string& options) {

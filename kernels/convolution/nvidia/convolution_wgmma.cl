@@ -22,6 +22,7 @@
 //   LATE                  a step's products are awaited after the next step's have begun; its tiles
 //                         are then filled a step later
 //   LOCAL_BYTES           with WGMMA_PTX: of both tiles of all stages
+//   LIMIT_REGISTERS       with WGMMA_PTX: limits the registers of a work-item (marked_ptx.h)
 //   COPIES_LEFT           steps that may still be copied when a step begins
 //   MULTIPLY(sums, a, b)  with WGMMA_PTX: sums += tile a * tile b, for descriptors a and b
 //   FINISH(sums)          with WGMMA_PTX: waits for all products
@@ -57,6 +58,7 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
   // OpenCL C can declare at most 48 KiB; the patched PTX declares LOCAL_BYTES.
   __local uint4 tiles[1024] __attribute__((aligned(1024)));
   asm volatile("//#local " TEXT(LOCAL_BYTES));
+  LIMIT_REGISTERS;
 #else
   __local uint4 tiles[SLICES * STAGES * STAGE] __attribute__((aligned(1024)));
 #endif

@@ -31,6 +31,12 @@ constexpr double kLeastProducts = 2e6;
 // 24 as long.
 constexpr int64_t kFewColumns = 48, kLongSum = 3072;
 
+// The compiler may use only so many registers that a compute unit can hold this number of
+// work-groups, or as many as groups_at_once() says. Else it takes up to 150 for each work-item, and
+// tiles of 128 x 128 are alone: on an H200, two such tiles of bytes at once take 0.8 of the time,
+// three of 128 x 64 take 0.9. A fourth gains nothing: its values no longer fit into registers.
+constexpr int kMostGroups = 3;
+
 struct Point {
   int columns, warpgroups, stages, chunks;
   // 0: convolution_wgmma.cl; else the number of buffers of convolution_wgmma_taps.cl.
@@ -94,6 +100,16 @@ size_t shared_bytes(const ConvShape& s, const Point& p) {
   return static_cast<size_t>(p.slices * chunks * kChunkBytes);
 }
 
+// Returns how many work-groups a compute unit holds at the same time, which registers and local
+// memory limit.
+int groups_at_once(const ConvShape& s, const Point& p) {
+  constexpr int64_t kRegisters = 65536, kReserved = 1024;  // of a compute unit; bytes of each group
+  const int64_t registers = p.items() * 8 * ceil_div(p.columns / 2 + (p.buffers > 0 ? 52 : 46), 8);
+  const auto shared = static_cast<int64_t>(shared_bytes(s, p)) + kReserved;
+  return to_int(std::max<int64_t>(
+      1, std::min(kRegisters / registers, static_cast<int64_t>(kMostLocal) / shared)));
+}
+
 // Constants of the cost in microseconds on a Hopper GPU, fitted to 2,800 timings of layers of
 // ResNet-50 and YOLOv8s at batch 8 and 32 on two H100s. The points chosen by them take 1 to 2 %
 // longer than the best.
@@ -114,13 +130,7 @@ double cost_of(const OpDesc& desc, const ConvShape& s, const Point& p, const Dev
   const auto tiles = static_cast<double>(ceil_div(tiled_pixels(s, p), p.pixels()) *
                                          ceil_div(s.out_channels, p.columns));
   const auto pixels = static_cast<double>(p.pixels());
-  // Registers and local memory limit the work-groups that a compute unit runs at the same time.
-  const auto registers =
-      static_cast<double>(p.items() * 8 * ceil_div(p.columns / 2 + (p.buffers > 0 ? 52 : 46), 8));
-  const auto shared = static_cast<double>(shared_bytes(s, p) + 1024);
-  const double at_once =
-      std::max(1.0, std::min(std::floor(65536 / registers),
-                             std::floor(static_cast<double>(kMostLocal) / shared)));
+  const double at_once = groups_at_once(s, p);
 
   // The time of a tile is that of its matrix instructions or of local memory, whichever is longer;
   // local memory takes the copied rows and the operands.
@@ -404,6 +414,10 @@ KernelPlan wgmma_plan(const OpDesc& desc, const TileProblem& problem, const Devi
   }
   define("COPIES_LEFT", point.stages - 2 - point.late());
   if (ptx) {
+    const int groups = std::min(groups_at_once(s, point), kMostGroups);
+    spec.defines.emplace_back(
+        "LIMIT_REGISTERS",
+        groups > 1 ? "asm volatile(\"//#groups " + std::to_string(groups) + "\")" : "");
     spec.defines.emplace_back("MULTIPLY(s, a, b)",
                               multiply_text(point.columns, point.chunks, bytes, point.late()));
     spec.defines.emplace_back("FINISH(s)",

@@ -1,4 +1,5 @@
 // MaxPool and AvgPool: shapes, values computed by hand, and every family against the reference.
+#include "tests/devices.h"
 #include "tests/kernels/op_test.h"
 
 namespace clinfer::test {
@@ -192,6 +193,26 @@ TEST(MaxPool, Families) {
 }
 
 // Large windows at every pixel, as in spatial pyramids.
+// Eight pixels for each work-item take an H200 longer than memory (BENCHMARKS.md).
+TEST(MaxPool, FewPixelsOfManyChannelsOnHopper) {
+  const DeviceTraits traits = hopper("NVIDIA H200");
+  const Case cases[] = {{"MaxPool", 8, {8, 64, 112, 112}, "3,3", "2,2", "1,1", "1,1"},
+                        {"MaxPool", 8, {32, 256, 20, 20}, "5,5", "1,1", "2,2", "2,2"}};
+  for (const Case& c : cases) {
+    std::vector<Tensor> inputs;
+    OpDesc desc = describe(c, inputs);
+    for (TensorDesc* tensor : {&desc.inputs[0], &desc.outputs[0]})
+      *tensor = TensorDesc::channels_last(ElementType::f16, tensor->shape);
+    for (const KernelFamily* family : find_op(desc.type, desc.opset)->families) {
+      if (family->name != "pool_tile") continue;
+      EXPECT_EQ(family->reject(desc, traits), "");
+      const TuningPoint point = family->heuristic(desc, traits);
+      EXPECT_LE(point["TILE_P"], 4);
+      EXPECT_GE(point["VECTOR"] * point["TILE_P"], 16) << point["VECTOR"];
+    }
+  }
+}
+
 TEST(MaxPool, StrideOneSame) {
   std::vector<Tensor> inputs;
   OpDesc desc = describe(

@@ -19,7 +19,7 @@ namespace clinfer {
 OptionSpec device_option() {
   return {"--device", "D",
           "GPU (the default), GPU.N, CPU or CPU.N as clinfer devices lists them; MULTI:A,B, "
-          "AUTO:A,B or HETERO:A,B for several"};
+          "AUTO:A,B or HETERO:A,B for several; BATCH:A(N) for requests that share inferences"};
 }
 
 OptionSpec reshape_option() {

@@ -21,7 +21,7 @@ namespace clinfer {
 
 namespace {
 
-using Kind = DeviceChoice::Kind;
+using ChoiceKind = DeviceChoice::Kind;
 
 // Refuses tuning for a list: measuring needs a device for itself, and one process at a time may
 // write the file.
@@ -57,11 +57,11 @@ std::shared_ptr<CompiledModel> compile_list(const std::shared_ptr<const Model>& 
                                             const Progress& progress, const Offer& offer) {
   refuse_tuning(config);
   settle_batch(*model, config, choice.devices[0]);
-  CompileAll all{model, {}, choice.kind == Kind::automatic, progress, offer};
+  CompileAll all{model, {}, choice.kind == ChoiceKind::automatic, progress, offer};
   for (const std::string& device : choice.devices) {
     all.configs.push_back(config_for(config, device));
     // Gives the display to the first device only; the others read mapped frames.
-    if (choice.kind == Kind::multi || device != choice.devices[0])
+    if (choice.kind == ChoiceKind::multi || device != choice.devices[0])
       all.configs.back().va_display = {};
   }
   std::vector<CompiledFor> results = all.run();
@@ -69,7 +69,7 @@ std::shared_ptr<CompiledModel> compile_list(const std::shared_ptr<const Model>& 
     if (!result.model && !was_cancelled(result))
       choice.warnings.push_back(result.device + " is not used: " + message_of(result.error));
   std::erase_if(results, [](const CompiledFor& result) { return !result.model; });
-  if (choice.kind == Kind::automatic || results.size() == 1) {
+  if (choice.kind == ChoiceKind::automatic || results.size() == 1) {
     for (std::string& warning : choice.warnings) results[0].model->add_problem(std::move(warning));
     return results[0].model;
   }
@@ -114,12 +114,12 @@ std::shared_ptr<CompiledModel> compile_with(const std::shared_ptr<const Model>& 
                             "the host computes without OpenCL, much slower: " + all.pocl_note);
   DeviceChoice choice = choose_devices(config.device);
   const bool keeps_states = has_states(model->graph());
-  if (keeps_states && choice.kind != Kind::one && choice.kind != Kind::automatic)
+  if (keeps_states && choice.kind != ChoiceKind::one && choice.kind != ChoiceKind::automatic)
     throw Error(ErrorCode::unsupported,
                 "device=" + config.device +
                     ": the model keeps states from one inference to the next, which lie on one "
                     "device: name that one");
-  if (choice.kind != Kind::hetero)
+  if (choice.kind != ChoiceKind::hetero)
     for (const Config::DeviceSetting& setting : config.device_settings)
       if (setting.key == "CONFIG_FILE")
         throw Error(ErrorCode::bad_argument,
@@ -130,14 +130,15 @@ std::shared_ptr<CompiledModel> compile_with(const std::shared_ptr<const Model>& 
   const Offer offered = keeps_states ? Offer() : offer;
   for (std::string& idle : idle_settings(config, choice.devices))
     choice.warnings.push_back(std::move(idle));
-  if (choice.kind == Kind::hetero) {
+  if (choice.kind == ChoiceKind::hetero) {
     Config settled = config;
     refuse_tuning(settled);
     settle_batch(*model, settled, choice.devices[0]);
     return compile_hetero(model, settled, std::move(choice), progress, offer);
   }
-  if (choice.kind == Kind::batch) return compile_batch(model, config, std::move(choice), progress);
-  if (choice.kind != Kind::one)
+  if (choice.kind == ChoiceKind::batch)
+    return compile_batch(model, config, std::move(choice), progress);
+  if (choice.kind != ChoiceKind::one)
     return compile_list(model, config, std::move(choice), progress, offered);
   try {
     auto compiled =

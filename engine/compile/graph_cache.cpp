@@ -12,7 +12,7 @@ namespace clinfer {
 
 namespace {
 
-constexpr size_t kAlignment = 64;  // of the pool, relative to the start of the entry
+constexpr size_t kPoolAlignment = 64;  // of the pool, relative to the start of the entry
 
 template <typename Stream, typename Ports>
 void transfer_ports(Stream& stream, Ports& ports) {
@@ -62,7 +62,7 @@ std::vector<unsigned char> entry_bytes(const PassedGraph& passed, const KnownCon
   ByteWriter size;
   size.number(uint64_t{out.bytes().size()});
   const size_t head = size.bytes().size(), end = head + out.bytes().size();
-  const size_t pool_begin = (end + kAlignment - 1) / kAlignment * kAlignment;
+  const size_t pool_begin = (end + kPoolAlignment - 1) / kPoolAlignment * kPoolAlignment;
   std::vector<unsigned char> bytes(pool_begin + pool.bytes().size());
   const auto place = [&](const auto& part, size_t at) {
     std::copy(part.begin(), part.end(), bytes.begin() + static_cast<std::ptrdiff_t>(at));
@@ -79,7 +79,8 @@ PassedGraph read_entry(std::vector<unsigned char> bytes, const KnownConstants& k
   ByteReader head(all);
   ByteReader in(head.take(head.size()));
   const size_t end = all.size() - head.left();
-  const size_t pool = std::min(all.size(), (end + kAlignment - 1) / kAlignment * kAlignment);
+  const size_t pool =
+      std::min(all.size(), (end + kPoolAlignment - 1) / kPoolAlignment * kPoolAlignment);
   PassedGraph passed;
   transfer_ports(in, passed.inputs);
   transfer_ports(in, passed.outputs);

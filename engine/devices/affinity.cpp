@@ -18,7 +18,7 @@ bool computes(const Node& node) {
   return !node.is("Parameter") && !node.is("Constant") && !node.is("Result");
 }
 
-bool only_moves(const Node& node) {
+bool moves_data(const Node& node) {
   return reshapes(node) || node.is("Transpose") || (node.def && node.def->view);
 }
 
@@ -54,7 +54,7 @@ std::vector<const Node*> producers(const Node& node) {
 size_t preferred_device(const Node& node, size_t devices, const HasKernels& has_kernels,
                         const Affinities& known) {
   const std::optional<size_t> before = common_device(producers(node), known);
-  if (before && only_moves(node) && has_kernels(node, *before)) return *before;
+  if (before && moves_data(node) && has_kernels(node, *before)) return *before;
   for (size_t device = 0; device < devices; ++device)
     if (has_kernels(node, device) && (device == 0 || is_custom(node) || !host_is_fast(node)))
       return device;

@@ -11,7 +11,7 @@ namespace {
 
 // Limits all values inside a body, which runs on the host: a few bytes of a model can ask for more
 // memory than there is.
-constexpr size_t kMostBytes = size_t{1} << 30;
+constexpr size_t kMostBodyBytes = size_t{1} << 30;
 
 }  // namespace
 
@@ -58,10 +58,10 @@ std::vector<Tensor> GraphBody::evaluate(std::span<const Tensor> parameters) cons
   }
   size_t bytes = 0;
   for (const auto& node : graph->nodes()) bytes += bytes_of_outputs(*node);
-  if (bytes > kMostBytes)
+  if (bytes > kMostBodyBytes)
     throw Error(ErrorCode::unsupported, "its body would take " + std::to_string(bytes) +
                                             " bytes of the host's memory; the most is " +
-                                            std::to_string(kMostBytes));
+                                            std::to_string(kMostBodyBytes));
   return evaluate_graph(*graph, parameters);
 }
 

@@ -7,9 +7,9 @@ namespace clinfer {
 
 namespace {
 
-constexpr size_t kAlignment = 64;  // of constants in the pool
-constexpr int kDeepest = 32;       // depth of bodies within bodies
-constexpr int64_t kMostElements = int64_t{1} << 56;
+constexpr size_t kConstantAlignment = 64;  // of constants in the pool
+constexpr int kMostBodyDepth = 32;         // depth of bodies within bodies
+constexpr int64_t kMostStoredElements = int64_t{1} << 56;
 constexpr uint64_t kNowhere = UINT64_MAX;
 
 enum class Where : uint8_t { none, known, pool };
@@ -168,7 +168,7 @@ class GraphReader {
       : in_(in), known_(known), pool_(pool) {}
 
   std::unique_ptr<Graph> read() {
-    ByteReader::check(++depth_ <= kDeepest, "the depth");
+    ByteReader::check(++depth_ <= kMostBodyDepth, "the depth");
     auto graph = std::make_unique<Graph>();
     in_.text(graph->name);
     transfer_layers(in_, graph->layers);
@@ -246,7 +246,7 @@ class GraphReader {
     for (const int64_t size : shape)
       ByteReader::check(
           size >= -1 && !__builtin_mul_overflow(elements, std::max<int64_t>(size, 1), &elements) &&
-              elements <= kMostElements,
+              elements <= kMostStoredElements,
           "a shape");
   }
 
@@ -357,7 +357,7 @@ uint64_t ConstantPool::add(const Tensor& value) {
   auto& known = places_[value.raw()];
   for (const auto& [tensor, offset] : known)
     if (tensor.bytes() >= value.bytes()) return offset;
-  bytes_.resize((bytes_.size() + kAlignment - 1) / kAlignment * kAlignment);
+  bytes_.resize((bytes_.size() + kConstantAlignment - 1) / kConstantAlignment * kConstantAlignment);
   const uint64_t offset = bytes_.size();
   bytes_.append(first_byte(value), value.bytes());
   known.emplace_back(value, offset);

@@ -12,7 +12,7 @@ namespace clinfer {
 
 namespace {
 
-constexpr int64_t kMostElements = int64_t{1} << 31;  // of one tensor
+constexpr int64_t kMostTensorElements = int64_t{1} << 31;  // of one tensor
 constexpr int64_t kMostShapeElements = int64_t{1}
                                        << 16;  // of a tensor from which shapes are computed
 constexpr size_t kMostDimensions = 16;
@@ -27,7 +27,7 @@ void check_shape(const Shape& shape, size_t port) {
       throw Error(ErrorCode::bad_model, which + "the impossible shape " + to_string(shape));
     // Counts dimensions beside a 0 as well, so that no product of some of them overflows later.
     if (__builtin_mul_overflow(elements, std::max<int64_t>(dim, 1), &elements) ||
-        elements > kMostElements)
+        elements > kMostTensorElements)
       throw Error(ErrorCode::unsupported,
                   which + "the shape " + to_string(shape) + ", which is too large");
   }

@@ -18,8 +18,8 @@ namespace clinfer {
 
 namespace {
 
-constexpr size_t kMostBytes = size_t{16} << 20;  // of a file
-constexpr size_t kMostItems = 1000;     // limit of layers, and of defines or sources in each
+constexpr size_t kMostFileBytes = size_t{16} << 20;  // of a file
+constexpr size_t kMostLayers = 1000;    // limit of layers, and of defines or sources in each
 constexpr int64_t kMostArguments = 64;  // of a kernel
 constexpr size_t kLongestName = 128;
 
@@ -40,7 +40,7 @@ class Document {
       : text_(text), file_(file), read_(read) {}
 
   std::vector<CustomLayer> layers() {
-    if (text_.size() > kMostBytes) fail_at(0, "the file is too large");
+    if (text_.size() > kMostFileBytes) fail_at(0, "the file is too large");
     pugi::xml_document document;
     const pugi::xml_parse_result result =
         document.load_buffer(text_.data(), text_.size(), pugi::parse_default, pugi::encoding_utf8);
@@ -50,7 +50,7 @@ class Document {
     for (const pugi::xml_node& xml : document.children()) {
       if (std::strcmp(xml.name(), "CustomLayer") != 0)
         fail(xml, "", "a <CustomLayer> is expected here");
-      if (all.size() == kMostItems) fail(xml, "", "too many custom layers");
+      if (all.size() == kMostLayers) fail(xml, "", "too many custom layers");
       all.push_back(layer(xml));
     }
     return all;
@@ -168,7 +168,7 @@ class Document {
     layer.entry = need(xml, "entry");
     if (!is_identifier(layer.entry)) fail(xml, "entry", "this is not the name of a function");
     for (const pugi::xml_node& child : xml.children()) {
-      if (layer.sources.size() + layer.defines.size() == kMostItems)
+      if (layer.sources.size() + layer.defines.size() == kMostLayers)
         fail(child, "", "too many elements");
       if (std::strcmp(child.name(), "Source") == 0)
         layer.sources.push_back(source(child));
@@ -185,7 +185,7 @@ class Document {
     const std::string path = (std::filesystem::path(file_).parent_path() / name).string();
     try {
       std::string text = read_(path);
-      if (text.size() > kMostBytes) fail(xml, "filename", "the file is too large");
+      if (text.size() > kMostFileBytes) fail(xml, "filename", "the file is too large");
       if (text.find('\0') != std::string::npos) fail(xml, "filename", "the file is not text");
       return {path, std::move(text)};
     } catch (const Error& error) {

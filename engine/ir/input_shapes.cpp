@@ -17,7 +17,7 @@ constexpr int64_t kTallestText = 256;
 // of 32, because networks halve it up to five times.
 int64_t width_of_text(int64_t height) { return (height * 20 / 3 + 31) / 32 * 32; }
 
-[[noreturn]] void refuse(const std::string& what, SourcePlace place = SourcePlace::here()) {
+[[noreturn]] void refuse_shape(const std::string& what, SourcePlace place = SourcePlace::here()) {
   throw Error(ErrorCode::bad_argument, what, place);
 }
 
@@ -93,7 +93,7 @@ std::string describe(std::span<const StatedInput> inputs) {
 
 size_t need_input(std::span<const StatedInput> inputs, const std::string& key) {
   if (const auto found = find_input(inputs, key)) return *found;
-  refuse("reshape: the model has no input \"" + key + "\"; it has " + describe(inputs));
+  refuse_shape("reshape: the model has no input \"" + key + "\"; it has " + describe(inputs));
 }
 
 // Writes the wanted sizes to `shapes`, where `replaces` accepts the dimension's present size.
@@ -110,19 +110,19 @@ void apply(std::span<const StatedInput> inputs, const InputShapes& wanted,
     }
     const size_t i = need_input(inputs, key);
     if (shape.size() != shapes[i].size())
-      refuse("reshape: input \"" + inputs[i].name + "\" has the shape " +
-             shape_text(inputs[i].shape) + ", " + to_string(shape) +
-             " has another number of dimensions");
+      refuse_shape("reshape: input \"" + inputs[i].name + "\" has the shape " +
+                   shape_text(inputs[i].shape) + ", " + to_string(shape) +
+                   " has another number of dimensions");
     for (size_t d = 0; d < shape.size(); ++d) set(shapes[i][d], shape[d]);
   }
   if (wanted.height == 0) return;
   const auto picture = picture_among(inputs);
   if (!picture)
-    refuse("reshape=" + (wanted.width == 0 ? "?" : std::to_string(wanted.width)) + "x" +
-           std::to_string(wanted.height) +
-           ": no input takes a picture ([N,3,H,W] or [N,H,W,3], 1 or 3 channels); give all "
-           "dimensions as INDEX=D,D,...; inputs are " +
-           describe(inputs));
+    refuse_shape("reshape=" + (wanted.width == 0 ? "?" : std::to_string(wanted.width)) + "x" +
+                 std::to_string(wanted.height) +
+                 ": no input takes a picture ([N,3,H,W] or [N,H,W,3], 1 or 3 channels); give all "
+                 "dimensions as INDEX=D,D,...; inputs are " +
+                 describe(inputs));
   const PictureAxes axes = *picture_axes(inputs[*picture]);
   set(shapes[*picture][axes.height], wanted.height);
   if (wanted.width != 0) set(shapes[*picture][axes.width], wanted.width);
@@ -144,7 +144,7 @@ void InputShapes::add(const std::string& text) {
     for (size_t at = equals + 1; at <= all.size();) {
       const size_t comma = std::min(all.find(',', at), all.size());
       const auto dim = number(all.substr(at, comma - at));
-      if (!dim) refuse("reshape " + text + ": the dimensions are numbers from 1");
+      if (!dim) refuse_shape("reshape " + text + ": the dimensions are numbers from 1");
       shape.push_back(*dim);
       at = comma + 1;
     }
@@ -158,8 +158,8 @@ void InputShapes::add(const std::string& text) {
                                                 : number(all.substr(0, by));
   const auto h = w ? number(all.substr(by + 1)) : std::nullopt;
   if (!h || *w > kLargestSide || *h > kLargestSide)
-    refuse("reshape " + text + ": WIDTHxHEIGHT (up to " + std::to_string(kLargestSide) +
-           " each), ?xHEIGHT for lines of text or INDEX_OR_NAME=D,D,... is needed");
+    refuse_shape("reshape " + text + ": WIDTHxHEIGHT (up to " + std::to_string(kLargestSide) +
+                 " each), ?xHEIGHT for lines of text or INDEX_OR_NAME=D,D,... is needed");
   width = static_cast<int>(*w);
   height = static_cast<int>(*h);
 }

@@ -8,11 +8,11 @@ namespace clinfer {
 
 namespace {
 
-constexpr int kDeepest = 32;
+constexpr int kDeepestInfo = 32;
 
 void collect(const pugi::xml_node& parent, const std::string& prefix, int depth,
              std::map<std::string, std::string>& values) {
-  if (depth > kDeepest) return;
+  if (depth > kDeepestInfo) return;
   for (const pugi::xml_node& child : parent.children()) {
     if (child.type() != pugi::node_element) continue;
     // Keys that are no XML names are written as <info name="the key">.

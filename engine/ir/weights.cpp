@@ -13,8 +13,8 @@ namespace {
 
 // Limits the memory of constants: regions may overlap in a hostile file. Honest ones do not, and
 // grow by at most the widest unpacking.
-constexpr size_t kMostGrowth = 8;
-constexpr size_t kFreeBytes = size_t{64} << 20;
+constexpr size_t kMostReadGrowth = 8;
+constexpr size_t kFreeReadBytes = size_t{64} << 20;
 
 [[noreturn]] void fail(const std::string& what, SourcePlace place = SourcePlace::here()) {
   throw Error(ErrorCode::bad_model, what, place);
@@ -76,7 +76,7 @@ Tensor Weights::read(const StoredType& type, const Shape& shape, int64_t offset,
   if (const auto found = read_.find(key); found != read_.end())
     return found->second.reshaped(shape);
   read_bytes_ += static_cast<size_t>(count(shape)) * size_of(type.in_graph);
-  if (read_bytes_ > kMostGrowth * file_.size + kFreeBytes)
+  if (read_bytes_ > kMostReadGrowth * file_.size + kFreeReadBytes)
     fail("too many constants share their bytes in " + file_.path);
   return read_
       .emplace(key, convert(type, shape, static_cast<size_t>(offset), static_cast<size_t>(needed)))

@@ -20,7 +20,7 @@ using google::protobuf::io::CodedInputStream;
 
 // Limit; the largest networks have some 100,000.
 constexpr int64_t kMostMessages = int64_t{1} << 21;
-constexpr int kDeepest = 64;  // nesting of messages
+constexpr int kDeepestMessage = 64;  // nesting of messages
 
 // Kinds of messages; all but `leaf` hold other messages.
 enum class Kind { model, graph, function, node, attribute, leaf };
@@ -63,7 +63,8 @@ bool count_messages(CodedInputStream& in, Kind kind, int depth, int64_t& message
       if (!in.Skip(static_cast<int>(size))) return false;
       continue;
     }
-    if (depth >= kDeepest) throw Error(ErrorCode::unsupported, "its graphs are nested too deeply");
+    if (depth >= kDeepestMessage)
+      throw Error(ErrorCode::unsupported, "its graphs are nested too deeply");
     const CodedInputStream::Limit limit = in.PushLimit(static_cast<int>(size));
     const bool whole = count_messages(in, inner, depth + 1, messages) && in.ConsumedEntireMessage();
     in.PopLimit(limit);
@@ -114,7 +115,7 @@ std::shared_ptr<const onnx::ModelProto> parse_onnx(const ByteSource& file) {
   google::protobuf::io::CopyingInputStreamAdaptor stream(&source, kBlock);
   CodedInputStream in(&stream);
   in.SetTotalBytesLimit(INT_MAX);
-  in.SetRecursionLimit(kDeepest + 8);
+  in.SetRecursionLimit(kDeepestMessage + 8);
   auto model = std::make_shared<onnx::ModelProto>();
   if (!model->ParseFromCodedStream(&in) || !in.ConsumedEntireMessage()) throw damaged();
   if (!model->has_graph())

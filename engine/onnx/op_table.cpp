@@ -9,7 +9,7 @@ namespace {
 
 using Table = std::map<std::pair<std::string_view, std::string_view>, OnnxOp>;
 
-const Table& table() {
+const Table& all_ops() {
   static const Table all = [] {
     Table ops;
     for (const auto part :
@@ -26,13 +26,13 @@ const Table& table() {
 
 const OnnxOp* find_onnx_op(std::string_view domain, std::string_view type) {
   if (domain == "ai.onnx") domain = "";
-  const auto found = table().find({domain, type});
-  return found == table().end() ? nullptr : &found->second;
+  const auto found = all_ops().find({domain, type});
+  return found == all_ops().end() ? nullptr : &found->second;
 }
 
 std::vector<const OnnxOp*> onnx_ops() {
   std::vector<const OnnxOp*> all;
-  for (const auto& [key, op] : table()) all.push_back(&op);
+  for (const auto& [key, op] : all_ops()) all.push_back(&op);
   return all;
 }
 

@@ -42,7 +42,7 @@ bool is_everywhere(const PoolShape& s) {
 
 // The number of next smaller pools among which one that a pool may read is searched. Networks have
 // three pools of one tensor.
-constexpr size_t kMostCompared = 64;
+constexpr size_t kMostComparedPools = 64;
 
 // Returns for each pool, from the smallest on, the index of the largest one that its window
 // contains; its own index if there is none.
@@ -50,7 +50,7 @@ std::vector<size_t> contained_pools(const std::vector<Pool>& pools) {
   std::vector<size_t> contained(pools.size());
   for (size_t i = 0; i < pools.size(); ++i) {
     contained[i] = i;
-    for (size_t j = i; j-- > 0 && i - j <= kMostCompared && contained[i] == i;)
+    for (size_t j = i; j-- > 0 && i - j <= kMostComparedPools && contained[i] == i;)
       if (pools[i].contains(pools[j])) contained[i] = j;
   }
   return contained;

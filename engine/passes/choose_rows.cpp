@@ -15,8 +15,6 @@ namespace {
 
 constexpr int64_t kFewer = 2;  // times as many rows as are chosen make it worth a move
 
-const Shape& shape_of(const Edge& edge) { return edge.node->shape(edge.port); }
-
 // A Gather of rows: a list of places for each image, in the second dimension.
 struct Choice {
   Edge data, places;

@@ -14,9 +14,9 @@ namespace clinfer {
 
 namespace {
 
-// Limit for all values computed here: kMostGrowth times the bytes of the model's constants, plus
-// kFreeBytes.
-constexpr size_t kMostGrowth = 8, kFreeBytes = size_t{64} << 20;
+// Limit for all values computed here: kMostFoldedGrowth times the bytes of the model's constants,
+// plus kFreeFoldedBytes.
+constexpr size_t kMostFoldedGrowth = 8, kFreeFoldedBytes = size_t{64} << 20;
 // Limits for multiplications: for each byte of the constants, and a fixed amount for models without
 // large constants.
 constexpr double kMostWork = 32, kFreeWork = 1 << 28;
@@ -72,7 +72,8 @@ std::vector<Tensor> known_values(const Node& node, Budget& left) {
 
 void fold_constants(Graph& graph, const PassContext&) {
   const size_t bytes = bytes_of_constants(graph);
-  Budget left{kMostGrowth * bytes + kFreeBytes, kMostWork * static_cast<double>(bytes) + kFreeWork};
+  Budget left{kMostFoldedGrowth * bytes + kFreeFoldedBytes,
+              kMostWork * static_cast<double>(bytes) + kFreeWork};
   IterationLimit limit(IterationLimit::kToSimplify);
   std::unordered_set<const Node*> dependent;
   for (Node* node : nodes_of(graph)) {

@@ -13,15 +13,15 @@ namespace clinfer {
 namespace {
 
 // The origin of a channel of the convolution's input: a channel, and a pixel of each block.
-struct Place {
+struct ChannelOrigin {
   int64_t channel, y, x;
 };
 
 // A picture whose blocks became channels.
 struct Blocks {
   Edge picture;
-  int64_t height = 0, width = 0;  // of a block
-  std::vector<Place> places;      // of all channels
+  int64_t height = 0, width = 0;      // of a block
+  std::vector<ChannelOrigin> places;  // of all channels
 };
 
 // Follows views back to their source. Returns it, and how its row-major elements are seen through

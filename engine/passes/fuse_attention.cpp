@@ -24,7 +24,7 @@ constexpr int64_t kMostConstant = 1 << 24;  // elements of a bias that is comput
 // A score that gets this added has weight 0, in f16 as well.
 constexpr float kHides = -10000;
 
-struct Place {
+struct ScoreInput {
   Edge edge;
   Shape batch;  // of the scores where this is applied
 };
@@ -33,14 +33,12 @@ struct Place {
 struct Scores {
   Node* product = nullptr;
   float scale = 1;
-  std::vector<Place> biases;
-  std::optional<Place> mask;  // a boolean mask
-  bool hides_true = false;    // the mask is true where a score is hidden
+  std::vector<ScoreInput> biases;
+  std::optional<ScoreInput> mask;  // a boolean mask
+  bool hides_true = false;         // the mask is true where a score is hidden
   float masked = 0;
   std::vector<Shape> batches;  // shapes that the batch of the scores takes on the way
 };
-
-const Shape& shape_of(const Edge& edge) { return edge.node->shape(edge.port); }
 
 Shape batch_of(const Shape& shape) { return {shape.begin(), shape.end() - 2}; }
 
@@ -95,7 +93,7 @@ std::optional<Scores> scores_of(const Graph& graph, const Edge& edge, Scores fou
     for (const size_t side : {1, 2}) {
       const auto number = one_number(node.inputs[3 - side]);
       if (!number || !keeps_shape(side)) continue;
-      found.mask = Place{node.inputs[0], batch};
+      found.mask = ScoreInput{node.inputs[0], batch};
       found.masked = *number;
       found.hides_true = side == 2;
       return scores_of(graph, node.inputs[side], std::move(found));
@@ -128,7 +126,7 @@ std::optional<std::vector<std::pair<size_t, size_t>>> parts_of(const Shape& batc
 
 // Reshapes an edge. If it is a reshape already, reads that one's input, because views of views
 // might need a copy.
-Edge reshaped(Insertion& add, Edge edge, const Shape& shape) {
+Edge operand_as(Insertion& add, Edge edge, const Shape& shape) {
   if (shape_of(edge) == shape) return edge;
   if (reshapes(*edge.node)) edge = edge.node->inputs[0];
   if (shape_of(edge) == shape) return edge;
@@ -153,7 +151,7 @@ std::optional<Edge> divided(Insertion& add, const Edge& edge, const Shape& batch
       shape.push_back(one ? 1 : fine[d]);
   }
   shape.insert(shape.end(), from.end() - 2, from.end());
-  return reshaped(add, edge, shape);
+  return operand_as(add, edge, shape);
 }
 
 // Returns the node with the heads of keys or values before they were repeated for several heads of
@@ -237,21 +235,21 @@ std::optional<Tensor> mask_as_bias(const Tensor& mask, bool hides_true, float ma
 }
 
 // An attention as found in the graph.
-struct Found {
+struct FoundAttention {
   Node* softmax = nullptr;
   Scores scores;
-  Node* product = nullptr;     // the second product
-  bool weights_right = false;  // the weights are its right operand, transposed
-  std::optional<Place> sees;   // false in a row: all its weights are 0
-  Node* last = nullptr;        // its output is replaced: the second product, or a reshape after it
-  bool tokens_first = false;   // readers expect the heads after the tokens
+  Node* product = nullptr;         // the second product
+  bool weights_right = false;      // the weights are its right operand, transposed
+  std::optional<ScoreInput> sees;  // false in a row: all its weights are 0
+  Node* last = nullptr;       // its output is replaced: the second product, or a reshape after it
+  bool tokens_first = false;  // readers expect the heads after the tokens
 };
 
-std::optional<Found> found_from(const Graph& graph, Node& softmax) {
+std::optional<FoundAttention> attention_at(const Graph& graph, Node& softmax) {
   if (!softmax.is("SoftMax") || !softmax.tail.empty() || softmax.shape().size() < 2) return {};
   const size_t rank = softmax.shape().size();
   if (checked_axis(softmax.attributes.get_int("axis", 1), rank, "axis") != rank - 1) return {};
-  Found found;
+  FoundAttention found;
   found.softmax = &softmax;
   Scores start;
   start.batches.push_back(batch_of(softmax.shape()));
@@ -267,7 +265,7 @@ std::optional<Found> found_from(const Graph& graph, Node& softmax) {
     } else if (user->is("Select") && user->inputs[1] == weights && !found.sees &&
                user->shape() == shape_of(weights) && one_number(user->inputs[2]) == 0.0f &&
                !shape_of(user->inputs[0]).empty() && shape_of(user->inputs[0]).back() == 1) {
-      found.sees = Place{user->inputs[0], batch_of(user->shape())};
+      found.sees = ScoreInput{user->inputs[0], batch_of(user->shape())};
     } else {
       break;
     }
@@ -306,9 +304,9 @@ std::optional<Shape> finest(const std::vector<Shape>& batches) {
 
 // Returns the sum of all biases, with the batch divided. An edge without a node means that there is
 // none; no value, that it cannot be written so.
-std::optional<Edge> bias_of(Insertion& add, const Found& found, const Shape& fine) {
+std::optional<Edge> bias_of(Insertion& add, const FoundAttention& found, const Shape& fine) {
   const Scores& scores = found.scores;
-  std::vector<Place> summands = scores.biases;
+  std::vector<ScoreInput> summands = scores.biases;
   if (scores.mask && constant_value(scores.mask->edge)) {
     const auto bias =
         mask_as_bias(*constant_value(scores.mask->edge), scores.hides_true, scores.masked);
@@ -316,7 +314,7 @@ std::optional<Edge> bias_of(Insertion& add, const Found& found, const Shape& fin
     summands.push_back({add.constant(*bias), scores.mask->batch});
   }
   Edge bias;
-  for (const Place& summand : summands) {
+  for (const ScoreInput& summand : summands) {
     const auto next = divided(add, summand.edge, summand.batch, fine);
     if (!next) return {};
     if (!bias.node) {
@@ -330,7 +328,7 @@ std::optional<Edge> bias_of(Insertion& add, const Found& found, const Shape& fin
   return bias;
 }
 
-void fuse(Graph& graph, const PassContext& context, Found found) {
+void fuse(Graph& graph, const PassContext& context, FoundAttention found) {
   Scores& scores = found.scores;
   Node &first = *scores.product, &second = *found.product;
   Edge query = first.inputs[0], key = first.inputs[1],
@@ -416,7 +414,7 @@ void fuse(Graph& graph, const PassContext& context, Found found) {
 
 void fuse_attention(Graph& graph, const PassContext& context) {
   for (Node* node : nodes_of(graph))
-    if (const auto found = found_from(graph, *node)) fuse(graph, context, *found);
+    if (const auto found = attention_at(graph, *node)) fuse(graph, context, *found);
   fuse_sampling(graph, context);
   graph.remove_dead();
 }

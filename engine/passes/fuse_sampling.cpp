@@ -16,8 +16,6 @@ namespace clinfer {
 
 namespace {
 
-const Shape& shape_of(const Edge& edge) { return edge.node->shape(edge.port); }
-
 bool is_plain(const Graph& graph, const Edge& edge) {
   return edge.node->def && edge.node->tail.empty() && graph.use_count(edge) == 1;
 }
@@ -63,14 +61,14 @@ std::vector<const Node*> samples_of(const Graph& graph, const Edge& edge) {
   return samples;
 }
 
-struct Found {
+struct FoundSampling {
   std::vector<const Node*> samples;
   Edge weights;
   Node* last = nullptr;  // its output is replaced: the sum, or a reshape after it
   int64_t batch = 0;     // images; what else the first dimension has is heads
 };
 
-std::optional<Found> found_from(const Graph& graph, Node& sum) {
+std::optional<FoundSampling> sampling_at(const Graph& graph, Node& sum) {
   if (!sum.is("ReduceSum") || !sum.def || !sum.tail.empty() || sum.inputs.size() != 2) return {};
   const Shape& shape = shape_of(sum.inputs[0]);
   const Tensor* axes = constant_value(sum.inputs[1]);
@@ -79,7 +77,7 @@ std::optional<Found> found_from(const Graph& graph, Node& sum) {
     return {};
   const Node& product = *sum.inputs[0].node;
   if (!is_plain(graph, sum.inputs[0]) || !product.is("Multiply")) return {};
-  Found found;
+  FoundSampling found;
   for (const size_t side : {0, 1}) {
     found.weights = product.inputs[1 - side];
     if (shape_of(product.inputs[side]) != shape ||
@@ -108,26 +106,26 @@ std::optional<Found> found_from(const Graph& graph, Node& sum) {
 
 // Reshapes an edge. If it is a reshape already, reads that one's input, because views of views
 // might need a copy.
-Edge reshaped(Insertion& add, Edge edge, const Shape& shape) {
+Edge input_as(Insertion& add, Edge edge, const Shape& shape) {
   if (reshapes(*edge.node)) edge = edge.node->inputs[0];
   if (shape_of(edge) == shape) return edge;
   return add.op("Reshape", 1, {edge, add.ints(shape)}, {{"special_zero", "false"}});
 }
 
-void fuse(Graph& graph, const PassContext& context, Node& sum, const Found& found) {
+void fuse(Graph& graph, const PassContext& context, Node& sum, const FoundSampling& found) {
   Insertion add(graph, &sum);
   const int64_t n = found.batch, heads = shape_of(sum.inputs[0])[0] / n;
   std::vector<Edge> maps, grids;
   for (const Node* sample : found.samples) {
     const Shape &map = shape_of(sample->inputs[0]), &grid = shape_of(sample->inputs[1]);
-    const Edge divided = reshaped(add, sample->inputs[0], {n, heads, map[1], map[2], map[3]});
+    const Edge divided = input_as(add, sample->inputs[0], {n, heads, map[1], map[2], map[3]});
     maps.push_back(add.op("Transpose", 1, {divided, add.ints({0, 1, 3, 4, 2})}));
-    grids.push_back(reshaped(add, sample->inputs[1], {n, heads, grid[1], grid[2], grid[3]}));
+    grids.push_back(input_as(add, sample->inputs[1], {n, heads, grid[1], grid[2], grid[3]}));
   }
   std::vector<Edge> inputs = maps;
   inputs.insert(inputs.end(), grids.begin(), grids.end());
   const Shape& weights = shape_of(found.weights);
-  inputs.push_back(reshaped(add, found.weights, {n, heads, weights[2], weights[3]}));
+  inputs.push_back(input_as(add, found.weights, {n, heads, weights[2], weights[3]}));
   const auto& stated = found.samples[0]->attributes.all();
   Edge made = add.op("DeformableAttention", 1, inputs, {stated.begin(), stated.end()});
   // Describes the operands as row-major: assign_layouts copies those that the kernel cannot read.
@@ -146,7 +144,7 @@ void fuse(Graph& graph, const PassContext& context, Node& sum, const Found& foun
 
 void fuse_sampling(Graph& graph, const PassContext& context) {
   for (Node* node : nodes_of(graph))
-    if (const auto found = found_from(graph, *node)) fuse(graph, context, *node, *found);
+    if (const auto found = sampling_at(graph, *node)) fuse(graph, context, *node, *found);
 }
 
 }  // namespace clinfer

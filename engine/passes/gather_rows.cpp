@@ -17,8 +17,6 @@ namespace {
 
 constexpr int64_t kFewestChannels = 8;  // shorter rows are not worth an index
 
-const Shape& shape_of(const Edge& edge) { return edge.node->shape(edge.port); }
-
 // Moved rows: the tensor that they are of, and the row of it that each of them is.
 struct Moved {
   Edge source;

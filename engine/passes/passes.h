@@ -46,6 +46,8 @@ void run_passes(
     Graph& graph, const PassContext& context, const std::string& until = "",
     const std::function<void(size_t index, const std::string& name, const Graph&)>& after = {});
 
+inline const Shape& shape_of(const Edge& edge) { return edge.node->shape(edge.port); }
+
 // Each pass is in the file of its name. Computes operations that need no input of the network.
 void fold_constants(Graph&, const PassContext&);
 // Turns loops of one recurrent cell into sequences.

@@ -16,9 +16,9 @@ namespace {
 
 constexpr int64_t kMostIterations = 1 << 20;
 // Limit for the nodes of all bodies; beyond it, loops inside of bodies stay loops.
-constexpr size_t kMostNodes = 1 << 14;
+constexpr size_t kMostBodyNodes = 1 << 14;
 
-[[noreturn]] void refuse(const std::string& why) { throw Error(ErrorCode::unsupported, why); }
+[[noreturn]] void refuse_loop(const std::string& why) { throw Error(ErrorCode::unsupported, why); }
 
 // Moves one loop to the device.
 class LoopMove {
@@ -34,10 +34,10 @@ class LoopMove {
   size_t run() {
     const std::vector<ValueInfo> inputs = known_inputs(*loop_);
     const auto count = iterations(loop_->type, body_, inputs);
-    if (!count) refuse("how often it runs depends on values");
-    if (*count == 0) refuse("it does not run");
+    if (!count) refuse_loop("how often it runs depends on values");
+    if (*count == 0) refuse_loop("it does not run");
     if (*count > kMostIterations)
-      refuse("it runs more than " + std::to_string(kMostIterations) + " times");
+      refuse_loop("it runs more than " + std::to_string(kMostIterations) + " times");
     count_ = *count;
     infer_any_iteration(inputs);
     take_constants(inputs);
@@ -77,7 +77,7 @@ class LoopMove {
       const NodeOutput &from = output(inside_->results.at(edge.result)->inputs[0]),
                        &to = inside_->parameters.at(edge.parameter)->outputs[0];
       if (from.shape != to.shape || from.type != to.type)
-        refuse("a state changes its shape or type in an iteration");
+        refuse_loop("a state changes its shape or type in an iteration");
     }
   }
 
@@ -110,7 +110,7 @@ class LoopMove {
         const Edge edge = old.at(port.inner)->inputs[0];
         if (sliced && (port.part != output(edge).shape.at(axis_of(port, edge)) ||
                        !covers(port, loop_->shape(static_cast<int>(port.outer)), count_)))
-          refuse("an output's parts leave gaps, or are not joined in their order");
+          refuse_loop("an output's parts leave gaps, or are not joined in their order");
         // The last part of a joined output exists already.
         const auto joined =
             std::find_if(body_.outputs.begin(), body_.outputs.end(), [&](const Body::Port& other) {
@@ -142,7 +142,7 @@ class LoopMove {
       if (port.sliced) {
         const Edge& whole = loop_->inputs[port.outer];
         if (!covers(port, output(whole).shape, count_))
-          refuse("an input's parts leave gaps, or are not all of it");
+          refuse_loop("an input's parts leave gaps, or are not all of it");
       }
       inputs_.push_back(
           {inputs_.size(), port.inner, port.sliced, 0, 0, -1, port.stride < 0 ? -1 : 1, 1});
@@ -353,10 +353,10 @@ void check_kernels(const Graph& graph, const PassContext& context) {
     for (const NodeOutput& output : node->outputs) elements += count(output.shape);
     if (elements == 0) continue;
     std::string reasons;
-    if (is_custom(*node)) refuse(label(*node) + " in it is a custom layer");
+    if (is_custom(*node)) refuse_loop(label(*node) + " in it is a custom layer");
     if (accepting_families(*node->def, describe(*node), context.traits, &reasons).empty() ||
         node->def->rows_depend_on_data)
-      refuse(label(*node) + " in it has no kernel" + (reasons.empty() ? "" : ": " + reasons));
+      refuse_loop(label(*node) + " in it has no kernel" + (reasons.empty() ? "" : ": " + reasons));
   }
 }
 
@@ -379,7 +379,7 @@ std::unique_ptr<Graph> compiled_body(const GraphBody& body, const PassContext& c
 void place_loops(Graph& graph, const PassContext& context) {
   if (context.is_body)  // refused before all other passes visit the loop
     for (const auto& node : graph.nodes())
-      if (!node->bodies.empty()) refuse(label(*node) + " in it has no kernel");
+      if (!node->bodies.empty()) refuse_loop(label(*node) + " in it has no kernel");
   if (!context.loops_on_device) return;
   bool changed = false;
   std::unordered_set<const Node*> dependent;
@@ -399,7 +399,7 @@ void place_loops(Graph& graph, const PassContext& context) {
     try {
       changed = true;
       nodes += LoopMove(graph, node, bodies).run();
-      bodies.unroll_loops = context.unroll_loops && nodes < kMostNodes;
+      bodies.unroll_loops = context.unroll_loops && nodes < kMostBodyNodes;
     } catch (const Error& error) {
       if (error.code() != ErrorCode::unsupported) throw;
       node->attributes.set(kOnHost, error.what());

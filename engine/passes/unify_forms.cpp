@@ -217,12 +217,12 @@ void gather_instead(Graph& graph, Node* node) {
 }
 
 // `count` elements from `first` on along one axis, and all elements of the others.
-struct Part {
+struct AxisPart {
   size_t axis;
   int64_t first, count;
 };
 
-std::optional<Part> part_of(const Node& node) {
+std::optional<AxisPart> part_of(const Node& node) {
   if (!(node.is("Slice") || node.is("StridedSlice")) || !node.tail.empty()) return {};
   const Shape &whole = node.inputs[0].node->shape(node.inputs[0].port), &part = node.shape();
   if (whole.size() != part.size() || part.empty() || count(part) == 0) return {};
@@ -238,7 +238,7 @@ std::optional<Part> part_of(const Node& node) {
     axis = d;
   }
   if (!axis) return {};
-  return Part{*axis, views->front().offset / views->front().strides[*axis], part[*axis]};
+  return AxisPart{*axis, views->front().offset / views->front().strides[*axis], part[*axis]};
 }
 
 // Turns slices that together are an axis, as PyTorch's chunk() is exported, into a split. Slices

@@ -15,8 +15,8 @@ namespace clinfer {
 
 namespace {
 
-constexpr int64_t kMostNodes = 4096;       // into which one loop may be unrolled
-constexpr int64_t kMostWritten = 1 << 14;  // for all loops, nested ones included
+constexpr int64_t kMostUnrolledNodes = 4096;  // into which one loop may be unrolled
+constexpr int64_t kMostWritten = 1 << 14;     // for all loops, nested ones included
 
 // The replacement of a node: the body of each iteration, with its shapes.
 struct Iterations {
@@ -200,7 +200,8 @@ void unroll_loops(Graph& graph, const PassContext& context) {
         continue;
       }
       if (node->bodies.empty()) continue;
-      const auto all = iterations_of(*node, context.unroll_loops, std::min(kMostNodes, left));
+      const auto all =
+          iterations_of(*node, context.unroll_loops, std::min(kMostUnrolledNodes, left));
       if (!all) continue;
       left -= static_cast<int64_t>(all->graphs.size() * all->body->node_count());
       Unroller(graph, node, *all->body).write_out(all->graphs);

@@ -12,7 +12,7 @@ namespace {
 
 // The most work-items of a part along a dimension. Drivers may compile another variant for more
 // (PoCL); this way all parts share one.
-constexpr size_t kMostItems = 65535;
+constexpr size_t kMostPartItems = 65535;
 
 // Rates per second of one vector lane of a CPU or one compute unit of a GPU, in multiply-adds, and
 // in elements that are read or written. They are lower than those of real devices (a lane does 4e9
@@ -42,7 +42,7 @@ Cut cut_of(const KernelSpec& spec, double seconds, double longest) {
       cut.groups = groups;
     }
   if (cut.groups < 2) return {};
-  cut.most = std::max<size_t>((kMostItems - 1) / spec.local[cut.dimension], 1);
+  cut.most = std::max<size_t>((kMostPartItems - 1) / spec.local[cut.dimension], 1);
   // Makes at least two parts, so that a caller can cancel between them.
   const double share = std::min(kSecondsOfPart / seconds, 0.5) * static_cast<double>(cut.groups);
   cut.first = std::clamp<size_t>(static_cast<size_t>(share), 1, cut.most);

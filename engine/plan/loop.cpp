@@ -19,9 +19,9 @@ Argument Loop::at(const Moving& moving, int64_t iteration) const {
 namespace {
 
 using Moving = Loop::Moving;
-using Kind = Argument::Kind;
+using ArgumentKind = Argument::Kind;
 
-constexpr int64_t kAlignment = 64;  // bytes, the size of the widest vector
+constexpr int64_t kTensorAlignment = 64;  // bytes, the size of the widest vector
 
 int64_t bytes_of(const TensorDesc& desc) {
   return desc.elements() * static_cast<int64_t>(size_of(desc.type));
@@ -78,8 +78,8 @@ class LoopPlanner {
     for (const bool input : {true, false})
       for (const Body::Port& port : input ? body_.inputs : body_.outputs) {
         const TensorDesc& tensor = outer(port, input);
-        if (before(tensor) % kAlignment != 0 ||
-            (port.sliced && part_bytes(tensor) % kAlignment != 0))
+        if (before(tensor) % kTensorAlignment != 0 ||
+            (port.sliced && part_bytes(tensor) % kTensorAlignment != 0))
           return false;
       }
     return true;
@@ -208,18 +208,18 @@ class LoopPlanner {
 
   Moving place_of(const Step& step, const Argument& argument, size_t first_packed) {
     Moving place;
-    if (argument.kind == Kind::packed) {
+    if (argument.kind == ArgumentKind::packed) {
       place.usual = Argument::packed(first_packed + argument.index, 1);
       return place;
     }
-    if (argument.kind == Kind::workspace) {
+    if (argument.kind == ArgumentKind::workspace) {
       const bool stream = inside_.workspace == Memory::stream;
       place.usual = workspace(static_cast<int64_t>(
           (stream ? inside_.stream_bytes : inside_.stream_bytes + inside_.request_bytes) -
           inside_.workspace_bytes));
       return place;
     }
-    const Edge edge = argument.kind == Kind::input
+    const Edge edge = argument.kind == ArgumentKind::input
                           ? step.node->inputs[argument.index]
                           : Edge{step.node, static_cast<int>(argument.index)};
     if (edge.node->is("Constant")) {
@@ -242,7 +242,7 @@ class LoopPlanner {
       KernelSpec spec = launch;
       for (size_t a = 0; a < spec.arguments.size(); ++a) {
         Argument& argument = spec.arguments[a];
-        if (argument.kind == Kind::value) continue;
+        if (argument.kind == ArgumentKind::value) continue;
         Moving place = place_of(step, argument, first_packed);
         for (Argument* to : {&place.usual, place.first ? &*place.first : nullptr,
                              place.last ? &*place.last : nullptr})

@@ -86,7 +86,7 @@ class Placed {
 };
 
 // The most regions among which a gap is searched; networks have about ten in use at a time.
-constexpr size_t kMostCompared = 500;
+constexpr size_t kMostComparedRegions = 500;
 
 // Chooses offsets so that regions in use at the same time do not overlap. From the largest on, each
 // goes into the smallest gap that holds it among the placed regions that it meets, or above all of
@@ -97,7 +97,7 @@ size_t pack(std::vector<Region*> regions, size_t steps) {
   Placed placed(steps);
   size_t total = 0;
   for (Region* region : regions) {
-    if (auto taken = placed.meeting(region->first, region->last, kMostCompared)) {
+    if (auto taken = placed.meeting(region->first, region->last, kMostComparedRegions)) {
       std::sort(taken->begin(), taken->end());
       size_t at = 0, best = SIZE_MAX, best_gap = SIZE_MAX;
       for (const auto& [begin, end] : *taken) {

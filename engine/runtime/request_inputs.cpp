@@ -150,13 +150,14 @@ void RequestInputs::set_buffer(size_t index, const cl::Buffer& buffer, size_t of
   take(target, {buffer, static_cast<int64_t>(offset)}, nullptr, ready);
 }
 
-static std::string memory_for(size_t input) {
+static std::string input_memory(size_t input) {
   return "the memory for input " + std::to_string(input);
 }
 
 size_t RequestInputs::check_memory(size_t index, const void* data, size_t bytes) const {
   const Port& port = network_.network_inputs[tensor_input(index)];
-  return check_range(data, bytes, TensorDesc::row_major(port.type, port.shape), memory_for(index));
+  return check_range(data, bytes, TensorDesc::row_major(port.type, port.shape),
+                     input_memory(index));
 }
 
 void RequestInputs::set_host_memory(size_t index, void* data, size_t bytes) {
@@ -176,8 +177,8 @@ void RequestInputs::set_pointer(size_t index, ocl::DevicePointer::Kind kind, voi
                                 size_t bytes, const cl::Event& ready) {
   check_memory(index, data, bytes);
   BoundBuffer memory;
-  memory.pointer =
-      std::make_shared<ocl::DevicePointer>(*network_.context, kind, data, bytes, memory_for(index));
+  memory.pointer = std::make_shared<ocl::DevicePointer>(*network_.context, kind, data, bytes,
+                                                        input_memory(index));
   take(network_input(index), std::move(memory), nullptr, ready);
 }
 

@@ -37,13 +37,13 @@ void RequestOutputs::set_buffer(size_t index, const cl::Buffer& buffer, size_t o
   give(index).memory = {buffer, static_cast<int64_t>(offset)};
 }
 
-static std::string memory_for(size_t output) {
+static std::string output_memory(size_t output) {
   return "the memory for output " + std::to_string(output);
 }
 
 size_t RequestOutputs::check_memory(size_t index, const void* data, size_t bytes) const {
   check_redirectable(index);
-  return check_range(data, bytes, seen(index), memory_for(index));
+  return check_range(data, bytes, seen(index), output_memory(index));
 }
 
 void RequestOutputs::set_host_memory(size_t index, void* data, size_t bytes) {
@@ -61,8 +61,8 @@ void RequestOutputs::set_host_memory(size_t index, void* data, size_t bytes) {
 void RequestOutputs::set_pointer(size_t index, ocl::DevicePointer::Kind kind, void* data,
                                  size_t bytes) {
   check_memory(index, data, bytes);
-  auto pointer =
-      std::make_shared<ocl::DevicePointer>(*network_.context, kind, data, bytes, memory_for(index));
+  auto pointer = std::make_shared<ocl::DevicePointer>(*network_.context, kind, data, bytes,
+                                                      output_memory(index));
   give(index).memory.pointer = std::move(pointer);
 }
 

@@ -11,7 +11,9 @@ namespace clinfer {
 
 namespace {
 
-[[noreturn]] void fail(const std::string& what) { throw Error(ErrorCode::bad_argument, what); }
+[[noreturn]] void fail_argument(const std::string& what) {
+  throw Error(ErrorCode::bad_argument, what);
+}
 
 const OptionSpec& find_option(const CommandSpec& spec, const std::string& name) {
   std::string names;
@@ -19,7 +21,7 @@ const OptionSpec& find_option(const CommandSpec& spec, const std::string& name) 
     if (option.name == name) return option;
     names += (names.empty() ? "" : ", ") + option.name;
   }
-  fail("there is no option " + name + "; clinfer " + spec.name + " takes " + names);
+  fail_argument("there is no option " + name + "; clinfer " + spec.name + " takes " + names);
 }
 
 }  // namespace
@@ -41,11 +43,11 @@ Arguments::Arguments(const CommandSpec& spec, const std::vector<std::string>& wo
       const OptionSpec& option = find_option(spec, name);
       std::string value;
       if (equals != std::string::npos) {
-        if (option.value.empty()) fail(option.name + " takes no value");
+        if (option.value.empty()) fail_argument(option.name + " takes no value");
         value = word.substr(equals + 1);
       } else if (!option.value.empty()) {
         if (i + 1 == words.size())
-          fail(option.name + " needs a value: " + option.name + " " + option.value);
+          fail_argument(option.name + " needs a value: " + option.name + " " + option.value);
         value = words[++i];
       }
       values_[option.name].push_back(std::move(value));
@@ -53,12 +55,13 @@ Arguments::Arguments(const CommandSpec& spec, const std::vector<std::string>& wo
   }
   if (positional_.size() < spec.positional.size() &&
       !spec.positional[positional_.size()].starts_with("["))
-    fail(spec.positional[positional_.size()] + " is missing; see clinfer " + spec.name + " --help");
+    fail_argument(spec.positional[positional_.size()] + " is missing; see clinfer " + spec.name +
+                  " --help");
   const bool repeats = std::any_of(spec.positional.begin(), spec.positional.end(),
                                    [](const std::string& name) { return name.ends_with("..."); });
   if (positional_.size() > spec.positional.size() && !repeats)
-    fail("what is \"" + positional_[spec.positional.size()] + "\"? See clinfer " + spec.name +
-         " --help");
+    fail_argument("what is \"" + positional_[spec.positional.size()] + "\"? See clinfer " +
+                  spec.name + " --help");
 }
 
 std::optional<std::string> Arguments::value(const std::string& option) const {
@@ -79,9 +82,10 @@ unsigned Arguments::number(const std::string& option, unsigned otherwise, unsign
   unsigned number = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
   if (error != std::errc() || end != text->data() + text->size() || number < least || number > most)
-    fail(option + " is " + *text + ", a whole number from " + std::to_string(least) +
-         (most < std::numeric_limits<unsigned>::max() ? " to " + std::to_string(most) : "") +
-         " is needed");
+    fail_argument(
+        option + " is " + *text + ", a whole number from " + std::to_string(least) +
+        (most < std::numeric_limits<unsigned>::max() ? " to " + std::to_string(most) : "") +
+        " is needed");
   return number;
 }
 
@@ -98,14 +102,14 @@ std::optional<double> Arguments::real(const std::string& option) const {
 double Arguments::seconds(const std::string& option, double otherwise) const {
   const std::optional<double> number = real(option);
   if (number && (!(*number > 0) || *number > 1e6))
-    fail(option + " is " + *value(option) + ", a time in seconds above 0 is needed");
+    fail_argument(option + " is " + *value(option) + ", a time in seconds above 0 is needed");
   return number.value_or(otherwise);
 }
 
 std::optional<double> Arguments::share(const std::string& option) const {
   const std::optional<double> number = real(option);
   if (number && !(*number >= 0 && *number <= 1))
-    fail(option + " is " + *value(option) + ", a number from 0 to 1 is needed");
+    fail_argument(option + " is " + *value(option) + ", a number from 0 to 1 is needed");
   return number;
 }
 

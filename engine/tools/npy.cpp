@@ -31,7 +31,7 @@ constexpr Type kTypes[] = {
     {"i8", ElementType::i64}, {"u8", ElementType::u64}, {"b1", ElementType::boolean},
 };
 
-[[noreturn]] void fail(const std::string& what) { throw Error(ErrorCode::bad_argument, what); }
+[[noreturn]] void fail_npy(const std::string& what) { throw Error(ErrorCode::bad_argument, what); }
 
 struct Header {
   ElementType type = ElementType::f32;
@@ -51,12 +51,12 @@ std::string_view value_of(std::string_view dict, std::string_view key) {
       break;
     }
   }
-  if (at == std::string_view::npos) fail("the header has no '" + std::string(key) + "'");
+  if (at == std::string_view::npos) fail_npy("the header has no '" + std::string(key) + "'");
   std::string_view value = dict.substr(at + 1);
   value.remove_prefix(std::min(value.find_first_not_of(' '), value.size()));
   const bool tuple = value.starts_with('(');
   const size_t end = tuple ? value.find(')') : value.find_first_of(",}");
-  if (end == std::string_view::npos) fail("the header's '" + std::string(key) + "' has no end");
+  if (end == std::string_view::npos) fail_npy("the header's '" + std::string(key) + "' has no end");
   value = value.substr(0, end + (tuple ? 1 : 0));
   while (!value.empty() && value.back() == ' ') value.remove_suffix(1);
   return value;
@@ -68,33 +68,33 @@ ElementType parse_type(std::string_view text) {
     text = text.substr(1, text.size() - 2);
   const std::string_view code = text.substr(std::min<size_t>(text.size(), 1));
   if (text.starts_with('>') && code.size() == 2 && code[1] != '1')
-    fail("big-endian elements (" + std::string(text) + ") are not supported; save with .astype('<" +
-         std::string(code) + "')");
+    fail_npy("big-endian elements (" + std::string(text) +
+             ") are not supported; save with .astype('<" + std::string(code) + "')");
   for (const Type& type : kTypes)
     if (code == type.code) return type.type;
-  fail("elements of type " + std::string(text.substr(0, 40)) + " are not supported");
+  fail_npy("elements of type " + std::string(text.substr(0, 40)) + " are not supported");
 }
 
 Shape parse_shape(std::string_view text) {
   if (text.size() < 2 || text.front() != '(' || text.back() != ')')
-    fail("the header's shape is no tuple");
+    fail_npy("the header's shape is no tuple");
   text = text.substr(1, text.size() - 2);
   Shape shape;
   while (text.find_first_not_of(' ') != std::string_view::npos) {
     text.remove_prefix(text.find_first_not_of(' '));
     int64_t dim = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), dim);
-    if (error != std::errc() || dim < 0) fail("the header's shape is no tuple of sizes");
+    if (error != std::errc() || dim < 0) fail_npy("the header's shape is no tuple of sizes");
     shape.push_back(dim);
     text.remove_prefix(static_cast<size_t>(end - text.data()));
     text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
     if (text.starts_with(','))
       text.remove_prefix(1);
     else if (!text.empty())
-      fail("the header's shape is no tuple of sizes");
+      fail_npy("the header's shape is no tuple of sizes");
   }
   if (shape.size() > kMostDimensions)
-    fail("it has " + std::to_string(shape.size()) + " dimensions");
+    fail_npy("it has " + std::to_string(shape.size()) + " dimensions");
   return shape;
 }
 
@@ -103,7 +103,7 @@ Header parse_header(std::string_view dict) {
   header.type = parse_type(value_of(dict, "descr"));
   const std::string_view order = value_of(dict, "fortran_order");
   if (order != "True" && order != "False")
-    fail("the header's fortran_order is neither True nor False");
+    fail_npy("the header's fortran_order is neither True nor False");
   header.fortran = order == "True";
   header.shape = parse_shape(value_of(dict, "shape"));
   return header;
@@ -125,25 +125,25 @@ Tensor parse(std::span<const std::byte> file) {
   const auto byte = [&](size_t i) {
     return static_cast<size_t>(static_cast<unsigned char>(text[i]));
   };
-  if (!text.starts_with(kMagic) || text.size() < kMagic.size() + 4) fail("not a .npy file");
+  if (!text.starts_with(kMagic) || text.size() < kMagic.size() + 4) fail_npy("not a .npy file");
   const size_t version = byte(6);
   if (version < 1 || version > 3)
-    fail("version " + std::to_string(version) + " of the format is not supported");
+    fail_npy("version " + std::to_string(version) + " of the format is not supported");
   const size_t begin = version == 1 ? 10 : 12;
-  if (text.size() < begin) fail("cut short within its header");
+  if (text.size() < begin) fail_npy("cut short within its header");
   size_t length = byte(8) | byte(9) << 8;
   if (version > 1) length |= byte(10) << 16 | byte(11) << 24;
-  if (length > text.size() - begin) fail("cut short within its header");
+  if (length > text.size() - begin) fail_npy("cut short within its header");
   const Header header = parse_header(text.substr(begin, length));
 
   int64_t bytes = static_cast<int64_t>(size_of(header.type));
   for (int64_t dim : header.shape)
     if (__builtin_mul_overflow(bytes, dim, &bytes))
-      fail("its shape " + to_string(header.shape) + " is too large");
+      fail_npy("its shape " + to_string(header.shape) + " is too large");
   const size_t available = text.size() - begin - length;
   if (static_cast<uint64_t>(bytes) > available)
-    fail("cut short: " + to_string(header.shape) + " of " + std::string(name_of(header.type)) +
-         " takes " + std::to_string(bytes) + " bytes, it has " + std::to_string(available));
+    fail_npy("cut short: " + to_string(header.shape) + " of " + std::string(name_of(header.type)) +
+             " takes " + std::to_string(bytes) + " bytes, it has " + std::to_string(available));
   // Copies first, because elements in the file are not aligned.
   Tensor tensor = Tensor::allocate(header.type, header.shape);
   std::memcpy(tensor.raw_mutable(), file.data() + begin + length, static_cast<size_t>(bytes));

@@ -13,7 +13,7 @@ constexpr double kUnknownInterval = 1.0 / 25;
 // Frames are far apart if the time between them exceeds kLeastJump and kJump usual intervals.
 constexpr double kLeastJump = 1;  // seconds
 constexpr double kJump = 5;
-constexpr double kMemory = 0.875;  // weight of the usual interval so far
+constexpr double kIntervalMemory = 0.875;  // weight of the usual interval so far
 
 double seconds_between(uint64_t from, uint64_t to) {
   return to >= from ? static_cast<double>(to - from) * 1e-9
@@ -46,7 +46,8 @@ FrameTime::Step FrameTime::advance(std::optional<uint64_t> stamp, double interva
   const double since_last = seconds_between(*last_, *stamp);
   if (since_last >= 0 && since_last <= far + bridged_) {
     if (bridged_ == 0 && since_last > 0)
-      usual_ = usual_ > 0 ? kMemory * usual_ + (1 - kMemory) * since_last : since_last;
+      usual_ =
+          usual_ > 0 ? kIntervalMemory * usual_ + (1 - kIntervalMemory) * since_last : since_last;
     return accept(*stamp, since_last - bridged_);
   }
   if (doubtful_ && *stamp >= *doubtful_) {

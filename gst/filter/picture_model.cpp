@@ -15,7 +15,7 @@ uint8_t to_byte(float value) {
   return static_cast<uint8_t>(std::lround(std::clamp(value, 0.0f, 255.0f)));
 }
 
-constexpr std::chrono::milliseconds kAskAgain{50};
+constexpr std::chrono::milliseconds kPictureWait{50};
 
 const char* text_of(OutputRange range) {
   return range == OutputRange::byte ? "0..255" : range == OutputRange::unit ? "0..1" : "-1..1";
@@ -70,7 +70,7 @@ void PictureModel::compile(const GoOn& go_on) {
   config.set_all(settings_.config);
   build_ = CompiledModel::begin(network_.model, config);
   while (!take_newest()) {
-    build_->wait_for_change(nullptr, kAskAgain);
+    build_->wait_for_change(nullptr, kPictureWait);
     if (go_on != nullptr && !go_on()) throw Error{ErrorCode::cancelled, "compiling was stopped"};
   }
 }
@@ -114,7 +114,7 @@ std::pair<float, float> PictureModel::scaling(const float* values, size_t count)
 void PictureModel::run(const Frame& frame, uint8_t* rows, int stride, const GoOn& go_on) {
   request_->set_frame(network_.image_input, frame, network_.transform);
   request_->start();
-  while (!request_->wait(kAskAgain))
+  while (!request_->wait(kPictureWait))
     if (go_on != nullptr && !go_on()) request_->cancel();
   const Tensor& tensor = request_->output(output_index_);
   const std::vector<float> values = tensor.to_floats();

@@ -19,7 +19,7 @@ GstVideoInfo plain(const GstVideoInfo& info) {
   return made;
 }
 
-Handle<GstBuffer> copy_of(GstBuffer* buffer, const GstVideoInfo& from, const GstVideoInfo& to) {
+Handle<GstBuffer> copy_as(GstBuffer* buffer, const GstVideoInfo& from, const GstVideoInfo& to) {
   Handle<GstBuffer> copy(gst_buffer_new_allocate(nullptr, GST_VIDEO_INFO_SIZE(&to), nullptr));
   if (copy.get() == nullptr)
     throw Error{ErrorCode::out_of_memory, "no memory for a copy of a frame"};
@@ -45,7 +45,7 @@ Handle<GstBuffer> copy_of(GstBuffer* buffer, const GstVideoInfo& from, const Gst
 std::shared_ptr<FrameInput> copied_input(GstBuffer* buffer, const GstVideoInfo& info,
                                          const CompiledModel& model) {
   const GstVideoInfo own = plain(info);
-  const Handle<GstBuffer> copy = copy_of(buffer, info, own);
+  const Handle<GstBuffer> copy = copy_as(buffer, info, own);
   return std::make_shared<FrameInput>(copy.get(), own, model);
 }
 

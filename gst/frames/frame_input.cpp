@@ -4,8 +4,6 @@
 #include "gst/base/log.h"
 #include "gst/frames/frame_memory.h"
 
-#define GST_CAT_DEFAULT clinfer_frames_debug
-
 namespace clinfer {
 
 FrameInput::FrameInput(GstBuffer* buffer, const GstVideoInfo& info, const CompiledModel& model)
@@ -27,7 +25,7 @@ FrameInput::FrameInput(GstBuffer* buffer, const GstVideoInfo& info, const Surfac
       return;
     } catch (const Error& error) {
       problem_ = error.what();
-      GST_DEBUG("a surface is mapped: %s", problem_.c_str());
+      GST_CAT_DEBUG(clinfer_frames_debug, "a surface is mapped: %s", problem_.c_str());
     }
   }
   map();
@@ -44,7 +42,7 @@ FrameInput::FrameInput(GstBuffer* buffer, const GstVideoInfo& info, MemoryImport
     }
   } catch (const Error& error) {
     problem_ = error.what();
-    GST_DEBUG("a frame is mapped: %s", problem_.c_str());
+    GST_CAT_DEBUG(clinfer_frames_debug, "a frame is mapped: %s", problem_.c_str());
   }
   map();
 }
@@ -65,7 +63,7 @@ void FrameInput::map() {
 
 void FrameInput::give_up(const std::string& why) {
   problem_ = why;
-  GST_DEBUG("a frame is mapped after all: %s", why.c_str());
+  GST_CAT_DEBUG(clinfer_frames_debug, "a frame is mapped after all: %s", why.c_str());
   wait();
   surface_.reset();
   planes_ = {};

@@ -11,8 +11,6 @@
 #include "gst/base/instance.h"
 #include "gst/base/log.h"
 
-#define GST_CAT_DEFAULT clinfer_frames_debug
-
 namespace {
 
 using clinfer::FrameMemory;
@@ -79,7 +77,7 @@ GstMemory* allocate(GstAllocator* allocator, gsize size, GstAllocationParams* pa
   try {
     if (Memory* memory = make_memory(allocator, size, *params)) return &memory->base;
   } catch (const std::exception& error) {
-    GST_INFO_OBJECT(allocator, "system memory instead: %s", error.what());
+    GST_CAT_INFO_OBJECT(clinfer_frames_debug, allocator, "system memory instead: %s", error.what());
   }
   return gst_allocator_alloc(nullptr, size, params);
 }

@@ -18,8 +18,6 @@
 #include "gst/meta/analytics.h"
 #include "gst/meta/record.h"
 
-#define GST_CAT_DEFAULT clinfer_follow_debug
-
 namespace clinfer {
 namespace {
 
@@ -136,7 +134,8 @@ void put_back(GstBuffer* buffer, Record record, const Watch& watch, const GstVid
 template <typename Body>
 GstPadProbeReturn probe(GstPad* pad, Body&& body) {
   const auto tell = [&](const Failure& failure) {
-    GST_WARNING_OBJECT(pad, "results do not follow their frame: %s", failure.what);
+    GST_CAT_WARNING_OBJECT(clinfer_follow_debug, pad, "results do not follow their frame: %s",
+                           failure.what);
   };
   guard(tell, false, [&] {
     const auto element = own(gst_pad_get_parent_element(pad));
@@ -201,7 +200,8 @@ void watch(GstElement* element, GstPad* sink, Kind kind) {
   if (!known) g_object_set_qdata(G_OBJECT(sink), kWatched, sink);
   GST_OBJECT_UNLOCK(sink);
   if (known) return;
-  GST_DEBUG_OBJECT(element, "results follow the picture through this element");
+  GST_CAT_DEBUG_OBJECT(clinfer_follow_debug, element,
+                       "results follow the picture through this element");
   const auto free_it = [](gpointer data) { delete static_cast<Shared*>(data); };
   gst_pad_add_probe(sink, GST_PAD_PROBE_TYPE_BUFFER, frame_in, of_sink.release(), free_it);
   gst_pad_add_probe(source.get(), GST_PAD_PROBE_TYPE_BUFFER, frame_out, of_source.release(),

@@ -182,7 +182,7 @@ RegionView view_of(const GstVideoRegionOfInterestMeta* roi, int width, int heigh
   return view;
 }
 
-struct Found {
+struct FoundRegion {
   RegionView view;
   GstVideoRegionOfInterestMeta* roi = nullptr;  // null: the object is in GstAnalytics only
   std::optional<size_t> recorded;               // index into the record's regions
@@ -221,7 +221,7 @@ class RecordIndex {
 };
 
 // Gives a region the rectangle of `to`: another element, such as a tracker, has moved it.
-void move_to(const RegionView& to, Found& found) {
+void move_to(const RegionView& to, FoundRegion& found) {
   found.view.x = to.x, found.view.y = to.y;
   found.view.width = to.width, found.view.height = to.height;
   found.view.box = to.box;
@@ -229,9 +229,9 @@ void move_to(const RegionView& to, Found& found) {
 }
 
 // Joins a region of interest with its record.
-Found found_with(GstVideoRegionOfInterestMeta* roi, const std::optional<Record>& record,
-                 const RecordIndex& known, const Rect& visible, bool cropped) {
-  Found found{view_of(roi, visible.width, visible.height), roi, {}};
+FoundRegion found_with(GstVideoRegionOfInterestMeta* roi, const std::optional<Record>& record,
+                       const RecordIndex& known, const Rect& visible, bool cropped) {
+  FoundRegion found{view_of(roi, visible.width, visible.height), roi, {}};
   const Names* parameters = nullptr;
   if (roi->id != 0) found.recorded = known.by_id(roi->id, found.view.roi_type);
   if (found.recorded) {
@@ -273,19 +273,19 @@ void add_related(RegionView& view, const AnalyticsObject& object) {
 }
 
 struct FoundOnFrame {
-  std::vector<Found> regions;
+  std::vector<FoundRegion> regions;
   Answers whole;  // from GstAnalytics
 };
 
 FoundOnFrame find_regions(GstBuffer* buffer, const std::optional<Record>& record,
                           const Rect& visible) {
   FoundOnFrame frame;
-  std::vector<Found>& list = frame.regions;
+  std::vector<FoundRegion>& list = frame.regions;
   int last_id = 0;
   const bool cropped = gst_buffer_get_video_crop_meta(buffer) != nullptr;
   const RecordIndex known(record);
   for_each_roi(buffer, [&](GstVideoRegionOfInterestMeta* roi) {
-    Found found = found_with(roi, record, known, visible, cropped);
+    FoundRegion found = found_with(roi, record, known, visible, cropped);
     if (!(found.view.box.x_max > found.view.box.x_min) && found.recorded) return;
     last_id = std::max({last_id, found.view.id, found.view.parent_id});
     list.push_back(std::move(found));
@@ -315,7 +315,7 @@ FoundOnFrame find_regions(GstBuffer* buffer, const std::optional<Record>& record
       const RegionView& kept = record->regions[*recorded].view;
       // The object's region was removed, or is no longer visible.
       if (kept.has_roi || !(kept.box.x_max > kept.box.x_min)) continue;
-      Found found{kept, nullptr, recorded};
+      FoundRegion found{kept, nullptr, recorded};
       if (!cropped && !is_same_object(view, kept)) move_to(view, found);
       add_related(found.view, object);
       ids[view.analytics_id] = found.view.id;
@@ -392,7 +392,7 @@ class Attachment {
       : buffer_(buffer), visible_(visible), record_(visible_record(buffer, visible)) {}
 
   // Returns the regions, which add() need not search again.
-  const std::vector<Found>& find() {
+  const std::vector<FoundRegion>& find() {
     if (!found_) found_ = find_regions(buffer_, record_, visible_).regions;
     return *found_;
   }
@@ -420,7 +420,7 @@ class Attachment {
         add_analytics_answers(buffer_, nullptr, answers, width(), height());
         append(whole, answers);
       } else if (*part.region < found_->size()) {
-        Found& found = (*found_)[*part.region];
+        FoundRegion& found = (*found_)[*part.region];
         refine(part, affine, labels, found);
         append(found.view, answers);
         if (roi_meta_) found.view.has_roi = true;
@@ -446,7 +446,7 @@ class Attachment {
         add_object(view);
         add_track(view, object);
       } else if (*object.region < found_->size()) {
-        Found& found = (*found_)[*object.region];
+        FoundRegion& found = (*found_)[*object.region];
         // GstAnalytics gets the track together with its times.
         found.view.track_id = std::nullopt;
         join_analytics(found);
@@ -476,7 +476,7 @@ class Attachment {
     begin();
     for (const auto& [region, zones] : result.objects) {
       if (region >= found_->size()) continue;
-      Found& found = (*found_)[region];
+      FoundRegion& found = (*found_)[region];
       const bool is_first = found.view.zones.empty();
       found.view.zones.insert(found.view.zones.end(), zones.begin(), zones.end());
       write(found, is_first ? Stored::but_for_new : Stored::no);
@@ -538,7 +538,7 @@ class Attachment {
   // Adds to a region what was found about it: points and a mask replace those that it had, and a
   // better box replaces its own.
   void refine(const PartResult& part, const PointMap& affine,
-              const std::vector<std::string>& labels, Found& found) {
+              const std::vector<std::string>& labels, FoundRegion& found) {
     for (const Detection& detection : part.results.detections) {
       if (detection.subject == Subject::found) continue;
       RegionView better = region_of(detection, labels, {});
@@ -576,7 +576,7 @@ class Attachment {
 
   // Adds an object that is a region of interest only to GstAnalytics, with all that is known.
   // Returns false if it was there or cannot be.
-  bool join_analytics(Found& found) {
+  bool join_analytics(FoundRegion& found) {
     if (!has_analytics() || found.view.analytics_id >= 0) return false;
     add_analytics_objects(buffer_, {&found.view}, width(), height());
     return true;
@@ -586,14 +586,14 @@ class Attachment {
   void renew_analytics() {
     std::vector<RegionView*> views;
     std::vector<bool> is_found(record_->regions.size());
-    for (Found& found : *found_) {
+    for (FoundRegion& found : *found_) {
       views.push_back(&found.view);
       if (found.recorded) is_found[*found.recorded] = true;
     }
     for (size_t i = 0; i < is_found.size(); ++i)
       if (!is_found[i]) views.push_back(&record_->regions[i].view);
     replace_analytics_objects(buffer_, views, width(), height());
-    for (const Found& found : *found_)
+    for (const FoundRegion& found : *found_)
       if (found.recorded)
         record_->regions[*found.recorded].view.analytics_id = found.view.analytics_id;
     for (RecordedRegion& region : record_->regions) region.stored = Stored::no;
@@ -603,7 +603,7 @@ class Attachment {
   // Writes the new parts of a region's view, and an id if it had none. `stored`: which parts the
   // record has already, provided that nothing else has changed the region. Returns whether its
   // object was in GstAnalytics, so that new answers are still to be added there.
-  bool write(Found& found, Stored stored) {
+  bool write(FoundRegion& found, Stored stored) {
     const bool joins = join_analytics(found);
     if (found.roi == nullptr) {
       if (!found.recorded) found.view.id = ids().next();
@@ -618,7 +618,7 @@ class Attachment {
     return !joins;
   }
 
-  void keep(Found& found, Stored stored) {
+  void keep(FoundRegion& found, Stored stored) {
     if (!found.recorded) {
       found.recorded = record_->regions.size();
       record_->regions.push_back({found.view, {}, Stored::no});
@@ -636,7 +636,7 @@ class Attachment {
   Rect visible_;
   std::optional<Record> record_;
   std::optional<Ids> ids_;
-  std::optional<std::vector<Found>> found_;
+  std::optional<std::vector<FoundRegion>> found_;
   bool roi_meta_ = true;           // new objects become regions of interest, too
   bool has_better_boxes_ = false;  // than GstAnalytics has
 };
@@ -660,8 +660,9 @@ ResultView others_of(const std::vector<ResultView>& results, Answers whole) {
 }
 
 // Returns whether objects of another element are regions of interest only.
-bool is_roi_only(const std::vector<Found>& regions) {
-  return has_analytics() && std::any_of(regions.begin(), regions.end(), [](const Found& found) {
+bool is_roi_only(const std::vector<FoundRegion>& regions) {
+  return has_analytics() &&
+         std::any_of(regions.begin(), regions.end(), [](const FoundRegion& found) {
            return found.roi != nullptr && !found.recorded && found.view.analytics_id < 0;
          });
 }
@@ -722,7 +723,7 @@ class FrameResults::Contents : public Attachment {
 FrameResults::FrameResults(GstBuffer* buffer, const Rect& visible)
     : contents_(std::make_unique<Contents>(buffer, visible)) {
   FrameView& view = contents_->view;
-  for (const Found& found : contents_->find()) view.regions.push_back(found.view);
+  for (const FoundRegion& found : contents_->find()) view.regions.push_back(found.view);
   view.has_roi_only = is_roi_only(contents_->find());
   if (const std::optional<Record>& record = contents_->record()) {
     view.results = record->results;
@@ -747,7 +748,7 @@ FrameView read_frame(GstBuffer* buffer, int width, int height) {
   FrameView frame;
   FoundOnFrame found = find_regions(buffer, record, visible);
   frame.has_roi_only = is_roi_only(found.regions);
-  for (Found& region : found.regions) frame.regions.push_back(std::move(region.view));
+  for (FoundRegion& region : found.regions) frame.regions.push_back(std::move(region.view));
   if (record) {
     frame.results = std::move(record->results);
     frame.zones = std::move(record->zones);

@@ -10,8 +10,6 @@
 #include "gst/meta/analytics.h"
 #include "gst/meta/parameters.h"
 
-#define GST_CAT_DEFAULT clinfer_meta_debug
-
 namespace clinfer {
 namespace {
 
@@ -231,7 +229,7 @@ void scale_record(GstBuffer* to, GstBuffer* from, const GstVideoMetaTransform& c
 gboolean transform(GstBuffer* to, GstCustomMeta* meta, GstBuffer* from, GQuark type, gpointer data,
                    gpointer) {
   const auto tell = [](const Failure& failure) {
-    GST_WARNING("results do not follow their frame: %s", failure.what);
+    GST_CAT_WARNING(clinfer_meta_debug, "results do not follow their frame: %s", failure.what);
   };
   return guard(tell, FALSE, [&]() -> gboolean {
     if (GST_META_TRANSFORM_IS_COPY(type)) {

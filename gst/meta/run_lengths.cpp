@@ -10,21 +10,21 @@ namespace clinfer {
 namespace {
 
 // The place of a pixel between two cells of a grid, along one axis.
-struct Place {
+struct BetweenCells {
   int low = 0, high = 0;
   float weight = 0;  // share of the cell `high`; the cell `low` has the rest
   bool inside = false;
 };
 
 // Finds the places of `count` pixels from `first` on, of `size`.
-std::vector<Place> places(int first, int count, int size, float area_min, float area_max,
-                          int cells) {
-  std::vector<Place> list(static_cast<size_t>(std::max(count, 0)));
+std::vector<BetweenCells> places(int first, int count, int size, float area_min, float area_max,
+                                 int cells) {
+  std::vector<BetweenCells> list(static_cast<size_t>(std::max(count, 0)));
   const double extent = static_cast<double>(area_max) - static_cast<double>(area_min);
   if (!(extent > 0) || cells <= 0) return list;
   for (int i = 0; i < count; ++i) {
     const double share = ((first + i + 0.5) / size - static_cast<double>(area_min)) / extent;
-    Place& place = list[static_cast<size_t>(i)];
+    BetweenCells& place = list[static_cast<size_t>(i)];
     if (!(share >= 0 && share < 1)) continue;
     const double cell = std::clamp(share * cells - 0.5, 0.0, static_cast<double>(cells - 1));
     place.inside = true;
@@ -36,7 +36,8 @@ std::vector<Place> places(int first, int count, int size, float area_min, float 
   return list;
 }
 
-float between_cells(const float* values, int columns, const Place& x, const Place& y) {
+float between_cells(const float* values, int columns, const BetweenCells& x,
+                    const BetweenCells& y) {
   const auto at = [&](int column, int row) {
     return values[static_cast<size_t>(row) * static_cast<size_t>(columns) +
                   static_cast<size_t>(column)];
@@ -95,8 +96,8 @@ Raster raster_of(const MaskView& mask, const PictureBox& box, int width, int hei
   const auto xs = places(r.x, r.width, width, mask.area.x_min, mask.area.x_max, mask.columns);
   const auto ys = places(r.y, r.height, height, mask.area.y_min, mask.area.y_max, mask.rows);
   auto pixel = raster.pixels.begin();
-  for (const Place& y : ys)
-    for (const Place& x : xs)
+  for (const BetweenCells& y : ys)
+    for (const BetweenCells& x : xs)
       *pixel++ =
           x.inside && y.inside && between_cells(values, mask.columns, x, y) > mask.level ? 255 : 0;
   return raster;
@@ -120,12 +121,12 @@ std::vector<int32_t> class_of_pixels(const MapView& map, int width, int height) 
   if (values == nullptr) return classes;
   const auto xs = places(0, width, width, map.area.x_min, map.area.x_max, map.columns);
   const auto ys = places(0, height, height, map.area.y_min, map.area.y_max, map.rows);
-  const auto nearest = [](const Place& place) {
+  const auto nearest = [](const BetweenCells& place) {
     return static_cast<size_t>(place.weight < 0.5f ? place.low : place.high);
   };
   auto pixel = classes.begin();
-  for (const Place& y : ys)
-    for (const Place& x : xs) {
+  for (const BetweenCells& y : ys)
+    for (const BetweenCells& x : xs) {
       const uint16_t value =
           x.inside && y.inside ? values[nearest(y) * static_cast<size_t>(map.columns) + nearest(x)]
                                : kNoClass;
@@ -166,8 +167,8 @@ std::vector<float> value_of_pixels(const MapView& map, int width, int height) {
   const auto xs = places(0, width, width, map.area.x_min, map.area.x_max, map.columns);
   const auto ys = places(0, height, height, map.area.y_min, map.area.y_max, map.rows);
   auto pixel = pixels.begin();
-  for (const Place& y : ys) {
-    for (const Place& x : xs) {
+  for (const BetweenCells& y : ys) {
+    for (const BetweenCells& x : xs) {
       if (x.inside && y.inside) *pixel = between_cells(values, map.columns, x, y);
       ++pixel;
     }

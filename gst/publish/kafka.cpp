@@ -15,7 +15,7 @@ namespace clinfer {
 namespace {
 
 // Longer than librdkafka takes to reconnect.
-constexpr auto kPatience = std::chrono::seconds(30);
+constexpr auto kBrokerPatience = std::chrono::seconds(30);
 
 class Kafka final : public Broker {
  public:
@@ -120,7 +120,7 @@ class Kafka final : public Broker {
       while (done < messages.size() && reported_[done]) delivered(messages[done++].number);
       const auto now = std::chrono::steady_clock::now();
       if (done != before) last_progress = now;
-      if (now - last_progress > kPatience) fail("no answer");
+      if (now - last_progress > kBrokerPatience) fail("no answer");
     }
   }
 

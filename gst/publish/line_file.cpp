@@ -26,7 +26,7 @@ constexpr auto kLook = std::chrono::milliseconds(50);
 constexpr auto kShortWait = std::chrono::milliseconds(1);
 constexpr auto kLookForFile = std::chrono::seconds(1);
 // How long a reader is waited for when the element stops.
-constexpr auto kLastWait = std::chrono::milliseconds(500);
+constexpr auto kReaderWait = std::chrono::milliseconds(500);
 
 // Returns the lock that all publishers of the process share.
 std::mutex& turn_of_standard_output() {
@@ -114,7 +114,7 @@ void LineFile::write_last(std::unique_lock<std::mutex>& lock) {
   std::string why = "nobody reads them";
   auto lost = lines_waiting();
   try {
-    const auto until = Clock::now() + kLastWait;
+    const auto until = Clock::now() + kReaderWait;
     while (file_ >= 0 && !write_out(lock) && Clock::now() < until) wake_.wait_for(lock, kShortWait);
     lost = lines_waiting();
     if (problem_) std::rethrow_exception(problem_);

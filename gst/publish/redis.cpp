@@ -15,7 +15,7 @@
 namespace clinfer {
 namespace {
 
-constexpr timeval kPatience{3, 0};
+constexpr timeval kServerPatience{3, 0};
 
 struct Free {
   void operator()(redisContext* context) const { redisFree(context); }
@@ -39,10 +39,10 @@ class Redis final : public Broker {
   }
 
   void connect() override {
-    context_.reset(redisConnectWithTimeout(host_.c_str(), port_, kPatience));
+    context_.reset(redisConnectWithTimeout(host_.c_str(), port_, kServerPatience));
     if (context_ == nullptr) fail("no memory");
     if (context_->err != 0) fail(context_->errstr);
-    redisSetTimeout(context_.get(), kPatience);
+    redisSetTimeout(context_.get(), kServerPatience);
     if (encrypted_) encrypt();
     if (!settings_.password.empty()) {
       const bool named = !settings_.user.empty();

@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr size_t kBatch = 1000;  // in messages
-constexpr auto kIdle = 200ms, kShortestPause = 100ms, kLongestPause = 5000ms, kLastWait = 1000ms;
+constexpr auto kIdle = 200ms, kShortestPause = 100ms, kLongestPause = 5000ms, kLastSending = 1000ms;
 
 }  // namespace
 
@@ -25,7 +25,7 @@ Sender::Sender(std::unique_ptr<Broker> broker, std::unique_ptr<MessageQueue> que
 
 Sender::~Sender() {
   queue_->resume();
-  if (connected_ && !queue_->is_kept()) queue_->wait_until_empty(kLastWait);
+  if (connected_ && !queue_->is_kept()) queue_->wait_until_empty(kLastSending);
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;

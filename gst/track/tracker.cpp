@@ -27,9 +27,9 @@ constexpr size_t kLeastForCamera = 4;
 constexpr double kCameraOverlap = 0.3;
 // Share of the objects' height; smaller movements are noise of their boxes.
 constexpr double kLeastPan = 0.02;
-constexpr double kCertain = 3;   // number of units for which a prediction is good
-constexpr float kAlone = 1;      // cost of a pair that has nothing in common
-constexpr double kMemory = 0.9;  // weight of the earlier appearance
+constexpr double kCertain = 3;       // number of units for which a prediction is good
+constexpr float kAlone = 1;          // cost of a pair that has nothing in common
+constexpr double kLookMemory = 0.9;  // weight of the earlier appearance
 
 bool is_sound(const Observation& object) {
   const Box& box = object.box;
@@ -60,7 +60,7 @@ void mix(std::vector<float>& look, std::span<const float> seen) {
   for (size_t i = 0; i < look.size(); ++i) {
     const double now = static_cast<double>(seen[i]) / norm;
     look[i] = static_cast<float>(
-        first ? now : kMemory * static_cast<double>(look[i]) + (1 - kMemory) * now);
+        first ? now : kLookMemory * static_cast<double>(look[i]) + (1 - kLookMemory) * now);
   }
 }
 
@@ -81,17 +81,17 @@ class Groups {
   std::vector<size_t> parent_;
 };
 
-struct Pair {
+struct PossiblePair {
   size_t row = 0, column = 0;
   float cost = 0;
 };
 
 // Chooses the pairs among `possible` with the lowest total cost, where staying alone costs `most`.
 template <typename Take>
-void choose(const std::vector<Pair>& possible, size_t rows, size_t columns, float most,
+void choose(const std::vector<PossiblePair>& possible, size_t rows, size_t columns, float most,
             Take&& take) {
   Groups groups(rows + columns);
-  for (const Pair& pair : possible) groups.join(pair.row, rows + pair.column);
+  for (const PossiblePair& pair : possible) groups.join(pair.row, rows + pair.column);
   std::vector<std::pair<size_t, size_t>> order;  // pairs of a group and an index into `possible`
   for (size_t i = 0; i < possible.size(); ++i) order.emplace_back(groups.find(possible[i].row), i);
   std::sort(order.begin(), order.end());
@@ -100,7 +100,7 @@ void choose(const std::vector<Pair>& possible, size_t rows, size_t columns, floa
     size_t end = begin;
     while (end < order.size() && order[end].first == order[begin].first) ++end;
     if (end - begin == 1) {
-      const Pair& only = possible[order[begin].second];
+      const PossiblePair& only = possible[order[begin].second];
       take(only.row, only.column);
       begin = end;
       continue;
@@ -118,7 +118,7 @@ void choose(const std::vector<Pair>& possible, size_t rows, size_t columns, floa
     for (size_t i = 0; i < own_columns.size(); ++i) place[rows + own_columns[i]] = i;
     std::vector<float> costs(own_rows.size() * own_columns.size(), most);
     for (size_t i = begin; i < end; ++i) {
-      const Pair& pair = possible[order[i].second];
+      const PossiblePair& pair = possible[order[i].second];
       costs[place[pair.row] * own_columns.size() + place[rows + pair.column]] = pair.cost;
     }
     const std::vector<int> chosen = assign(costs, own_rows.size(), own_columns.size(), most);
@@ -157,7 +157,7 @@ void Tracker::forget() {
 // cost(track index, object index) returns nothing if the two cannot belong together.
 template <typename IsWanted, typename Cost>
 void Tracker::pair_up(Pairing& pairing, IsWanted&& is_wanted, bool high, Cost&& cost) {
-  std::vector<Pair> possible;
+  std::vector<PossiblePair> possible;
   for (size_t t = 0; t < tracks_.size(); ++t) {
     if (pairing.object_of[t] || !is_wanted(tracks_[t])) continue;
     for (size_t o = 0; o < pairing.objects.size(); ++o) {

@@ -14,7 +14,7 @@ namespace clinfer {
 namespace {
 
 constexpr size_t kMaxCandidates = 4096;  // limits the quadratic suppression on hostile outputs
-constexpr float kSameBox = 0.99f;        // intersection over union
+constexpr float kDuplicateBox = 0.99f;   // intersection over union
 
 }  // namespace
 
@@ -93,6 +93,11 @@ bool name_has(const OutputFacts& output, std::initializer_list<const char*> word
 std::string info(const ModelFacts& facts, const std::string& key) {
   const auto found = facts.model_info.find(key);
   return found == facts.model_info.end() ? std::string() : found->second;
+}
+
+bool file_says(const ModelFacts& facts, const char* word) {
+  return lower(facts.name).find(word) != std::string::npos ||
+         lower(info(facts, "model_type")).find(word) != std::string::npos;
 }
 
 bool is_called_scores(const OutputFacts& output) {
@@ -225,7 +230,7 @@ std::vector<Candidate> keep_best(const DecodeSettings& settings, Suppression sup
   for (const Candidate& candidate : candidates) {
     if (settings.max_detections != 0 && kept.size() >= settings.max_detections) break;
     // If overlaps are not suppressed, removes only repetitions of the same box.
-    const float most = suppression == Suppression::none ? kSameBox : settings.iou_threshold;
+    const float most = suppression == Suppression::none ? kDuplicateBox : settings.iou_threshold;
     const bool covered = std::any_of(kept.begin(), kept.end(), [&](const Candidate& better) {
       if (suppression != Suppression::across_classes && better.label != candidate.label)
         return false;

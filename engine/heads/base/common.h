@@ -51,6 +51,8 @@ std::string lower(std::string text);
 bool is_background(const std::string& label);
 // Returns model_info's value for `key`, or "".
 std::string info(const ModelFacts& facts, const std::string& key);
+// Returns whether the file's name or its model_type has the word (lower case).
+bool file_says(const ModelFacts& facts, const char* word);
 
 // Returns whether a name consists of such words: "detection_boxes:0" has "detection" and "boxes";
 // numbers are words, too.

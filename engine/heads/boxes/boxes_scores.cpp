@@ -12,7 +12,7 @@
 namespace clinfer {
 namespace {
 
-struct Pair {
+struct BoxesAndScores {
   size_t boxes = 0, scores = 0;
   size_t rows = 0, classes = 0;
   bool class_major = false;  // true if scores are [1,C,N]
@@ -31,8 +31,8 @@ bool as_table(const Shape& shape, size_t& rows, size_t& columns) {
   return shape.back() >= 1 && rows >= 1;
 }
 
-std::optional<Pair> find_pair(const ModelFacts& facts, size_t box_index) {
-  Pair pair;
+std::optional<BoxesAndScores> find_pair(const ModelFacts& facts, size_t box_index) {
+  BoxesAndScores pair;
   size_t columns = 0;
   const OutputFacts& boxes = facts.outputs[box_index];
   if (!is_float_output(boxes) || !as_table(boxes.shape, pair.rows, columns) || columns != 4 ||
@@ -68,7 +68,7 @@ std::optional<Pair> find_pair(const ModelFacts& facts, size_t box_index) {
 
 struct ScoreTable {
   const float* values;
-  const Pair& pair;
+  const BoxesAndScores& pair;
   float at(size_t row, size_t column) const {
     return pair.class_major ? values[column * pair.rows + row]
                             : values[row * pair.classes + column];
@@ -123,7 +123,7 @@ std::optional<size_t> labelled_background(const std::vector<std::string>& labels
 struct PairHead {
   ModelFacts facts;
   Family family;
-  Pair pair;
+  BoxesAndScores pair;
   // True if the operation that makes the scores says so.
   bool softmax_op = false, sigmoid_op = false;
   Decided units, form, squashed, normalised, background_at;
@@ -217,7 +217,7 @@ struct PairHead {
 
 Match match_boxes_scores(const ModelFacts& facts) {
   for (size_t i = 0; i < facts.outputs.size(); ++i) {
-    const std::optional<Pair> pair = find_pair(facts, i);
+    const std::optional<BoxesAndScores> pair = find_pair(facts, i);
     if (!pair) continue;
     const OutputFacts &boxes = facts.outputs[i], &scores = facts.outputs[pair->scores];
     // PP-YOLOE gives the classes first. Only YOLOv4 has boxes [1,N,1,4].

@@ -78,7 +78,7 @@ struct FastestRows {
   }
 };
 
-constexpr size_t kAnchors = 3;
+constexpr size_t kLevelAnchors = 3;
 // Width and height in pixels of 352x352, those of the finer map first, as published for COCO.
 constexpr std::array<float, 12> kFastestSizes = {12.64f,  19.39f,  37.88f,  51.48f,
                                                  55.71f,  138.31f, 126.91f, 78.23f,
@@ -103,21 +103,21 @@ struct FastestV2 {
       const float stride = level == 0 ? 16 : 32;
       for (size_t cell = 0; cell < map.cells(); ++cell) {
         const auto at = [&](size_t k) { return values[first + map.at(k, cell)]; };
-        size_t best = 5 * kAnchors;
+        size_t best = 5 * kLevelAnchors;
         for (size_t k = best + 1; k < map.channels; ++k)
           if (at(k) > at(best)) best = k;
         candidates.expect_probability(at(best));
-        for (size_t a = 0; a < kAnchors; ++a) {
-          candidates.expect_probability(at(4 * kAnchors + a));
-          const float score = at(4 * kAnchors + a) * at(best);
+        for (size_t a = 0; a < kLevelAnchors; ++a) {
+          candidates.expect_probability(at(4 * kLevelAnchors + a));
+          const float score = at(4 * kLevelAnchors + a) * at(best);
           if (!(score >= settings.threshold)) continue;
           const float w = 2 * at(4 * a + 2), h = 2 * at(4 * a + 3);
-          const float* size = &sizes[2 * (level * kAnchors + a)];
+          const float* size = &sizes[2 * (level * kLevelAnchors + a)];
           candidates.add_centered(
               (static_cast<float>(cell % map.columns) + 2 * at(4 * a) - 0.5f) * stride,
               (static_cast<float>(cell / map.columns) + 2 * at(4 * a + 1) - 0.5f) * stride,
-              w * w * size[0], h * h * size[1], score, static_cast<double>(best - 5 * kAnchors),
-              cell);
+              w * w * size[0], h * h * size[1], score,
+              static_cast<double>(best - 5 * kLevelAnchors), cell);
         }
       }
     }
@@ -223,10 +223,10 @@ Match match_fastest_v2(const ModelFacts& facts) {
     return {Fit::no, needs, {}};
   }
   if (fine.size() != 1 || coarse.size() != 1 || fine[0].channels != coarse[0].channels ||
-      fine[0].channels < 5 * kAnchors + 1)
+      fine[0].channels < 5 * kLevelAnchors + 1)
     return {Fit::no, needs, {}};
   Match match;
-  match.classes = fine[0].channels - 5 * kAnchors;
+  match.classes = fine[0].channels - 5 * kLevelAnchors;
   match.fit = fit_by_name(facts, {"fastestv2", "fastest-v2", "fastest_v2"}, match.classes);
   match.reason = std::string(table ? "a table" : "two maps") + " of three anchors and " +
                  std::to_string(match.classes) + " classes";

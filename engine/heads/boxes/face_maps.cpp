@@ -9,7 +9,7 @@
 namespace clinfer {
 namespace {
 
-constexpr size_t kAnchors = 2, kPoints = 5;
+constexpr size_t kFaceAnchors = 2, kFacePoints = 5;
 
 struct FaceLevel {
   float stride = 0;
@@ -29,9 +29,9 @@ std::vector<FaceLevel> face_levels(const ModelFacts& facts, size_t score_channel
     for (const Map& map : maps_of(facts, stride)) {
       if (map.channels == score_channels)
         level.scores = map, parts |= 1;
-      else if (map.channels == kAnchors * 4)
+      else if (map.channels == kFaceAnchors * 4)
         level.boxes = map, parts |= 2;
-      else if (map.channels == kAnchors * kPoints * 2)
+      else if (map.channels == kFaceAnchors * kFacePoints * 2)
         level.points = map;
       else
         return {};
@@ -106,8 +106,8 @@ struct FaceMaps {
       if (level.points)
         points.emplace_back(output_of(outputs, level.points->output, level.points->elements()));
       // With four channels, the first two are the background's.
-      const size_t first = level.scores.channels - kAnchors;
-      for (size_t anchor = 0; anchor < kAnchors; ++anchor)
+      const size_t first = level.scores.channels - kFaceAnchors;
+      for (size_t anchor = 0; anchor < kFaceAnchors; ++anchor)
         for (size_t cell = 0; cell < level.boxes.cells(); ++cell) {
           const float value = scores[l][level.scores.at(first + anchor, cell)];
           const float score = logits ? sigmoid(value) : value;
@@ -124,17 +124,18 @@ struct FaceMaps {
              const Point at = origin(level, cell);
              const float unit = offsets ? side_of(level, anchor) : level.stride;
              const auto value = [&, a = anchor, c = cell, of = l](size_t k) {
-               return points[of][level.points->at(2 * kPoints * a + k, c)] * unit;
+               return points[of][level.points->at(2 * kFacePoints * a + k, c)] * unit;
              };
              detection.skeleton = Skeleton::face5;
-             for (size_t k = 0; k < kPoints; ++k)
+             for (size_t k = 0; k < kFacePoints; ++k)
                detection.landmarks.push_back({at.x + value(2 * k), at.y + value(2 * k + 1)});
            });
   }
 };
 
 Match match_maps(const ModelFacts& facts, bool offsets) {
-  const std::vector<FaceLevel> levels = face_levels(facts, offsets ? 2 * kAnchors : kAnchors);
+  const std::vector<FaceLevel> levels =
+      face_levels(facts, offsets ? 2 * kFaceAnchors : kFaceAnchors);
   if (levels.empty()) return {};
   const Family family = offsets ? Family::insightface_retinaface : Family::scrfd;
   Match match;

@@ -234,7 +234,7 @@ struct RowsOfSeven {
   }
 };
 
-std::optional<RowTask> stated_task(const ModelFacts& facts) {
+std::optional<RowTask> stated_row_task(const ModelFacts& facts) {
   const std::string task = lower(info(facts, "task"));
   if (task == "detect") return RowTask::detect;
   if (task == "pose") return RowTask::pose;
@@ -277,7 +277,7 @@ Match match_rows(const ModelFacts& facts, RowTask task) {
   if (rows->columns > 400 || grid_levels(facts, static_cast<int64_t>(rows->columns), 1))
     return {Fit::no, "has too many columns for rows of objects", {}};
   const Shape& shape = facts.outputs[rows->output].shape;
-  head.is_yolo = lower(info(facts, "model_type")).rfind("yolo", 0) == 0 || stated_task(facts);
+  head.is_yolo = lower(info(facts, "model_type")).rfind("yolo", 0) == 0 || stated_row_task(facts);
   if (task == RowTask::pose) {
     const size_t elements = rows->columns - 6;
     head.points = points_of(facts, elements);
@@ -301,7 +301,7 @@ Match match_rows(const ModelFacts& facts, RowTask task) {
       (task == RowTask::obb ? "centre, size, score, class, angle" : "corners, score, class") +
       (task == RowTask::pose ? ", key points" : "") +
       (task == RowTask::segment ? ", mask coefficients" : "");
-  const auto stated = stated_task(facts);
+  const auto stated = stated_row_task(facts);
   if (stated && *stated != task) {
     match.fit = Fit::against;
     match.reason += "; but the task is " + info(facts, "task");

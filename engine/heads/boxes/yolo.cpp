@@ -236,11 +236,6 @@ bool settle_sixes(const ModelFacts& facts, RowHead& head) {
   return true;
 }
 
-bool file_says(const ModelFacts& facts, const char* word) {
-  return lower(facts.name).find(word) != std::string::npos ||
-         lower(info(facts, "model_type")).find(word) != std::string::npos;
-}
-
 }  // namespace
 
 Match match_yolox(const ModelFacts& facts) {

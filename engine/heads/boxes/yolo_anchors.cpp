@@ -260,11 +260,6 @@ const std::vector<float> kV2Coco = {0.57273f, 0.677385f, 1.87446f, 2.06253f, 3.3
 const std::vector<float> kV2Voc = {1.08f,  1.19f, 3.42f, 4.41f,  6.63f,
                                    11.38f, 9.42f, 5.11f, 16.62f, 10.52f};
 
-bool file_says(const ModelFacts& facts, const char* word) {
-  return lower(facts.name).find(word) != std::string::npos ||
-         lower(info(facts, "model_type")).find(word) != std::string::npos;
-}
-
 // Takes anchors of model_info, or else the published ones of the version for this number of
 // outputs.
 Match match_raw(const ModelFacts& facts, Version version, const std::vector<float>& published) {

@@ -45,7 +45,7 @@ struct Layout {
   bool guessed = false;  // true for a usual layout, which the values must confirm
 };
 
-std::optional<Task> stated_task(const ModelFacts& facts) {
+std::optional<Task> stated_cell_task(const ModelFacts& facts) {
   const std::string task = lower(info(facts, "task"));
   if (task == "detect") return Task::detect;
   if (task == "pose") return Task::pose;
@@ -102,7 +102,7 @@ Layout settle(const ModelFacts& facts, const CellOutput& cells,
     layout.why = std::move(why);
     return true;
   };
-  if (const auto task = stated_task(facts))
+  if (const auto task = stated_cell_task(facts))
     if (take(*task, Fit::certain, std::string("task ") + name_of(*task))) return layout;
   if (prototypes && take(Task::segment, Fit::certain, "a second output of mask prototypes"))
     return layout;
@@ -297,7 +297,7 @@ std::string corners_seen(const Floats& values, const CellOutput& cells) {
                                    "(post-process=yolox reads them)";
 }
 
-struct CellHead {
+struct LevelCellHead {
   ModelFacts facts;
   CellOutput cells;
   Layout layout;
@@ -395,7 +395,7 @@ Match match_task(const ModelFacts& facts, Task task) {
         !(layout.task == Task::segment && prototypes && i == prototypes->output) &&
         layout.fit == Fit::likely)
       layout.fit = Fit::possible;
-  CellHead head{facts, *cells, layout, {}, {}, {}};
+  LevelCellHead head{facts, *cells, layout, {}, {}, {}};
   if (task == Task::segment) head.prototypes = prototypes;
   if (task == Task::pose) head.points = points_of(facts, layout.extra);
   Match match;

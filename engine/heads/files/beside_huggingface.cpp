@@ -12,8 +12,8 @@
 namespace clinfer {
 namespace {
 
-const std::vector<double> kImageNetMean = {0.485, 0.456, 0.406};
-const std::vector<double> kImageNetStd = {0.229, 0.224, 0.225};
+const std::vector<double> kDefaultMean = {0.485, 0.456, 0.406};
+const std::vector<double> kDefaultStd = {0.229, 0.224, 0.225};
 
 // A size as transformers writes it: a number, [height, width], or an object.
 struct Size {
@@ -180,8 +180,8 @@ void read_timm_picture(JsonObject* config, const std::string& source, const Besi
   const double width = context.width > 0 ? context.width : size[2];
   std::vector<double> mean = numbers_of(member(config, "mean"));
   std::vector<double> deviation = numbers_of(member(config, "std"));
-  if (mean.empty()) mean = kImageNetMean;
-  if (deviation.empty()) deviation = kImageNetStd;
+  if (mean.empty()) mean = kDefaultMean;
+  if (deviation.empty()) deviation = kDefaultStd;
   facts.set("mean_values", list_of(scaled(mean, 255)), source);
   facts.set("scale_values", list_of(scaled(deviation, 255)), source);
   facts.set("color_space", "RGB", source);

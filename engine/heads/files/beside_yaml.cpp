@@ -22,7 +22,7 @@ std::vector<std::string> texts_of(const YamlNode* node) {
 }
 
 // Parses "0.5", and quotients as in PaddleOCR: "1./255.".
-double number_of(const std::string& text, double otherwise) {
+double number_or(const std::string& text, double otherwise) {
   char* end = nullptr;
   const double value = number_at(text.c_str(), &end);
   if (end == text.c_str()) return otherwise;
@@ -34,7 +34,7 @@ double number_of(const std::string& text, double otherwise) {
 
 std::vector<double> numbers_of(const YamlNode* node) {
   std::vector<double> numbers;
-  for (const std::string& text : texts_of(node)) numbers.push_back(number_of(text, 0));
+  for (const std::string& text : texts_of(node)) numbers.push_back(number_or(text, 0));
   return numbers;
 }
 
@@ -67,7 +67,7 @@ void read_normalisation(const YamlNode& step, PaddlePicture& picture) {
   // With is_scale, bytes become shares first; `scale` is the factor of the pixels, before mean and
   // deviation.
   const bool shares = step.find("is_scale") == nullptr || is_true(step.text_of("is_scale"));
-  const double factor = step.find("scale") != nullptr ? number_of(step.text_of("scale"), 1. / 255)
+  const double factor = step.find("scale") != nullptr ? number_or(step.text_of("scale"), 1. / 255)
                                                       : (shares ? 1. / 255 : 1);
   if (!(factor > 0)) return;
   std::vector<double> mean = numbers_of(step.find("mean")),

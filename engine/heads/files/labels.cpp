@@ -24,9 +24,9 @@
 namespace clinfer {
 namespace {
 
-constexpr off_t kLargestFile = 16 << 20;
+constexpr off_t kLargestLabels = 16 << 20;
 
-std::string trimmed(const std::string& text) {
+std::string without_blanks(const std::string& text) {
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string::npos) return {};
   return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
@@ -39,7 +39,7 @@ constexpr const char* kKeys[] = {"names",       "labels",   "label_list",  "clas
 
 constexpr size_t kMostLabels = 1000000;
 
-std::optional<size_t> number_of(const std::string& text) {
+std::optional<size_t> label_index(const std::string& text) {
   size_t value = 0;
   const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
   if (end.ec != std::errc() || end.ptr != text.data() + text.size() || value > kMostLabels)
@@ -50,7 +50,7 @@ std::optional<size_t> number_of(const std::string& text) {
 // Adds the name if `number` is a number, and returns whether it is.
 bool add_numbered(const std::string& number, const std::string& name,
                   std::vector<std::string>& labels) {
-  const auto index = number_of(number);
+  const auto index = label_index(number);
   if (!index) return false;
   if (labels.size() <= *index) labels.resize(*index + 1);
   labels[*index] = name;
@@ -116,7 +116,7 @@ std::optional<std::pair<size_t, std::string>> numbered(const std::string& line) 
     at = line.find_first_not_of(" \t", at + 1);
   else if (at == digits)
     return std::nullopt;
-  const auto number = number_of(line.substr(0, digits));
+  const auto number = label_index(line.substr(0, digits));
   if (!number || at == std::string::npos) return std::nullopt;
   return std::pair{*number, line.substr(at)};
 }
@@ -150,7 +150,7 @@ std::vector<std::string> labels_of_lines(const std::string& text, bool& numbered
     std::string line = text.substr(at, end - at);
     at = end + 1;
     if (!line.empty() && line.back() == '\r') line.pop_back();
-    labels.push_back(line == " " ? line : trimmed(line));
+    labels.push_back(line == " " ? line : without_blanks(line));
   }
   while (!labels.empty() && labels.back().empty()) labels.pop_back();
   if (labels.size() > 2 && has_columns_named(labels[0], labels[1])) labels.erase(labels.begin());
@@ -162,7 +162,7 @@ std::vector<std::string> labels_of_lines(const std::string& text, bool& numbered
     std::vector<std::string> names;
     for (size_t at = 0; at < labels[0].size();) {
       const size_t end = std::min(labels[0].find(';', at), labels[0].size());
-      names.push_back(trimmed(labels[0].substr(at, end - at)));
+      names.push_back(without_blanks(labels[0].substr(at, end - at)));
       at = end + 1;
     }
     return names;
@@ -182,14 +182,14 @@ void check_text(const std::string& text, const std::string& file) {
 }  // namespace
 
 std::vector<std::string> parse_labels(const std::string& text) {
-  std::string list = trimmed(text);
+  std::string list = without_blanks(text);
   if (list.size() >= 2 && list.front() == '<' && list.back() == '>')
     list = list.substr(1, list.size() - 2);
   std::vector<std::string> labels;
-  if (trimmed(list).empty()) return labels;
+  if (without_blanks(list).empty()) return labels;
   for (size_t at = 0; at <= list.size();) {
     const size_t end = std::min(list.find(',', at), list.size());
-    labels.push_back(trimmed(list.substr(at, end - at)));
+    labels.push_back(without_blanks(list.substr(at, end - at)));
     at = end + 1;
   }
   return labels;
@@ -289,7 +289,7 @@ std::vector<std::string> read_labels(const std::string& path, bool* numbered) {
     throw Error{ErrorCode::not_found, "labels-file " + path + ": " + system_reason(errno)};
   if (!S_ISREG(status.st_mode))
     throw Error{ErrorCode::not_found, "labels-file " + path + " is not a file"};
-  if (status.st_size > kLargestFile)
+  if (status.st_size > kLargestLabels)
     throw Error{ErrorCode::bad_argument, "labels-file " + path + " is larger than 16 MiB"};
   std::ifstream file(path, std::ios::binary);
   if (!file) throw Error{ErrorCode::not_found, "labels-file " + path + ": " + system_reason(errno)};

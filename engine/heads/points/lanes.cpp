@@ -19,7 +19,7 @@ struct LaneForm {
   const char* data;
 };
 constexpr float kStatedHeight = 288;
-constexpr size_t kFewestPoints = 3;  // a line with fewer is dropped
+constexpr size_t kFewestLanePoints = 3;  // a line with fewer is dropped
 constexpr LaneForm kForms[] = {{100, 56, 64, 4, "TuSimple"}, {200, 18, 121, 9.765f, "CULane"}};
 
 struct LaneHead {
@@ -60,7 +60,7 @@ struct LaneHead {
         line.x_min = std::min(line.x_min, x), line.x_max = std::max(line.x_max, x);
         line.y_min = std::min(line.y_min, y), line.y_max = std::max(line.y_max, y);
       }
-      if (line.landmarks.size() < kFewestPoints) continue;
+      if (line.landmarks.size() < kFewestLanePoints) continue;
       line.confidence = static_cast<float>(sure / static_cast<double>(line.landmarks.size()));
       line.x_max = std::max(line.x_max, line.x_min + 1);  // a line straight up
       line.label_id = static_cast<int>(lane);
@@ -99,7 +99,7 @@ struct CurveHead {
         line.x_min = std::min(line.x_min, point.x), line.x_max = std::max(line.x_max, point.x);
         line.y_min = std::min(line.y_min, point.y), line.y_max = std::max(line.y_max, point.y);
       }
-      if (line.landmarks.size() < kFewestPoints) continue;
+      if (line.landmarks.size() < kFewestLanePoints) continue;
       line.confidence = sure;
       line.x_max = std::max(line.x_max, line.x_min + 1);  // a line straight up
       line.y_max = std::max(line.y_max, line.y_min + 1);

@@ -12,13 +12,13 @@
 namespace clinfer {
 namespace {
 
-constexpr size_t kPoints = 18, kFields = 38;
+constexpr size_t kBodyPoints = 18, kFields = 38;
 constexpr size_t kMostPeaks = 128;  // peaks of one kind; more are noise
 constexpr float kLeastPeak = 0.1f;
 constexpr int kSamples = 10;
 // Share of the samples whose field leads along the bone.
 constexpr float kLeastAlong = 0.05f, kLeastShare = 0.8f;
-constexpr size_t kFewestPoints = 3;
+constexpr size_t kFewestBodyPoints = 3;
 constexpr float kLeastMean = 0.2f;  // average score of a person's points
 
 struct Bone {
@@ -36,7 +36,7 @@ struct Peak {
 };
 
 struct Person {
-  std::array<int, kPoints> peak;  // -1: no peak
+  std::array<int, kBodyPoints> peak;  // -1: no peak
   float score = 0;
   size_t count = 0;
 };
@@ -120,7 +120,7 @@ std::vector<Link> links_of(const Floats& fields, const MapLayout& layout, const 
   return kept;
 }
 
-using Peaks = std::array<std::vector<Peak>, kPoints>;
+using Peaks = std::array<std::vector<Peak>, kBodyPoints>;
 
 // Adds a bone's links to the persons that have one of its ends, or makes persons of them.
 void grow(std::vector<Person>& persons, const Peaks& peaks, const Bone& bone,
@@ -137,9 +137,10 @@ void grow(std::vector<Person>& persons, const Peaks& peaks, const Bone& bone,
                 score_to = peaks[bone.to][link.to].score;
     if (with_from && with_to && with_from != with_to) {
       bool apart = true;  // true if no point occurs twice
-      for (size_t k = 0; k < kPoints; ++k) apart &= with_from->peak[k] < 0 || with_to->peak[k] < 0;
+      for (size_t k = 0; k < kBodyPoints; ++k)
+        apart &= with_from->peak[k] < 0 || with_to->peak[k] < 0;
       if (!apart) continue;
-      for (size_t k = 0; k < kPoints; ++k)
+      for (size_t k = 0; k < kBodyPoints; ++k)
         if (with_to->peak[k] >= 0) with_from->peak[k] = with_to->peak[k];
       with_from->score += with_to->score + link.score;
       with_from->count += with_to->count;
@@ -172,7 +173,7 @@ void decode_fields(const ModelFacts& facts, const MapLayout& fields_layout,
   const Floats fields(output_of(outputs, fields_layout.index, fields_layout.elements())),
       heat(output_of(outputs, heat_layout.index, heat_layout.elements()));
   Peaks peaks;
-  for (size_t k = 0; k < kPoints; ++k) peaks[k] = peaks_of(heat, heat_layout, k);
+  for (size_t k = 0; k < kBodyPoints; ++k) peaks[k] = peaks_of(heat, heat_layout, k);
   std::vector<Person> persons;
   for (size_t b = 0; b < std::size(kBones); ++b) {
     const Bone& bone = kBones[b];
@@ -185,12 +186,12 @@ void decode_fields(const ModelFacts& facts, const MapLayout& fields_layout,
   Candidates candidates(settings);
   std::vector<std::vector<KeyPoint>> points;
   for (const Person& person : persons) {
-    if (person.count < kFewestPoints ||
+    if (person.count < kFewestBodyPoints ||
         person.score < kLeastMean * static_cast<float>(person.count))
       continue;
-    std::vector<KeyPoint> own(kPoints);
+    std::vector<KeyPoint> own(kBodyPoints);
     float sure = 0, x_min = INFINITY, y_min = INFINITY, x_max = 0, y_max = 0;
-    for (size_t k = 0; k < kPoints; ++k) {
+    for (size_t k = 0; k < kBodyPoints; ++k) {
       if (person.peak[k] < 0) continue;
       const Peak& peak = peaks[k][static_cast<size_t>(person.peak[k])];
       own[k] = {(peak.x + 0.5f) * x_step, (peak.y + 0.5f) * y_step, std::min(peak.score, 1.0f)};
@@ -220,7 +221,7 @@ Match match_part_fields(const ModelFacts& facts) {
     if (!layout || !is_float_output(facts.outputs[i])) continue;
     // Takes the last of several stages, which is the finest.
     if (layout->channels == kFields) fields = layout;
-    if (layout->channels == kPoints || layout->channels == kPoints + 1) heat = layout;
+    if (layout->channels == kBodyPoints || layout->channels == kBodyPoints + 1) heat = layout;
   }
   if (!fields || !heat || fields->rows != heat->rows || fields->columns != heat->columns)
     return {Fit::no, "needs fields [1,38,h,w] and heat maps [1,19,h,w]", {}};

@@ -40,7 +40,7 @@ constexpr const char* kAdvice =
 // Returns false if the file ends early.
 bool read_exactly(const Descriptor& file, void* to, size_t size) {
   for (size_t done = 0; done < size;) {
-    const ssize_t n = read(file.get(), static_cast<char*>(to) + done, size - done);
+    const ssize_t n = ::read(file.get(), static_cast<char*>(to) + done, size - done);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return false;
     done += static_cast<size_t>(n);

@@ -7,7 +7,7 @@ namespace clinfer {
 
 namespace {
 
-constexpr int kDeepest = 16;
+constexpr int kDeepestChain = 16;
 
 // Returns whether an edge is a constant whose values all satisfy the condition.
 template <typename Condition>
@@ -20,7 +20,7 @@ bool all_constant(const Edge& e, Condition&& condition) {
 
 bool is_never_negative(const Edge& e, int depth) {
   const Node& node = *e.node;
-  if (depth > kDeepest) return false;
+  if (depth > kDeepestChain) return false;
   if (node.is("TopK")) return e.port == 1;
   if (node.is("NonZero") || node.is("ShapeOf")) return true;
   const auto positive = [](int64_t v) { return v > 0; };
@@ -37,7 +37,7 @@ bool is_never_negative(const Edge& e, int depth) {
 
 bool is_never_true(const Edge& e, int depth) {
   const Node& node = *e.node;
-  if (depth > kDeepest) return false;
+  if (depth > kDeepestChain) return false;
   if (node.is("Constant")) return all_constant(e, [](int64_t v) { return v == 0; });
   if (node.is("Less"))
     return is_never_negative(node.inputs[0], depth + 1) &&

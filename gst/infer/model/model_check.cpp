@@ -11,7 +11,7 @@ namespace clinfer {
 namespace {
 
 constexpr auto kAhead = std::chrono::milliseconds(100);
-constexpr auto kAskAgain = std::chrono::milliseconds(100);
+constexpr auto kLookAgain = std::chrono::milliseconds(100);
 
 // Number of inferences with errors like the device's, of which the one that differs most tells what
 // the precision explains.
@@ -36,7 +36,7 @@ double cells_that_differ(const Agreement& agreed) {
                static_cast<double>(agreed.cells));
 }
 
-std::string percent(double of_one) {
+std::string with_percent(double of_one) {
   char text[32];
   std::snprintf(text, sizeof text, "%.3g %%", 100 * of_one);
   return text;
@@ -117,15 +117,15 @@ bool ModelCheck::compare_results(const VerifySample& sample, const Agreement& ag
     return say(std::to_string(agreed.only_b) + " objects are missing, and " +
                std::to_string(agreed.only_a) + " are there that the host does not find");
   if (agreed.confidence.most > kTypicalTimes * known.confidence + kConfidenceFloor)
-    return say("a confidence differs by " + percent(agreed.confidence.most) +
-               ", of which the precision explains " + percent(known.confidence));
+    return say("a confidence differs by " + with_percent(agreed.confidence.most) +
+               ", of which the precision explains " + with_percent(known.confidence));
   if (agreed.answers - agreed.same_answers > known.answers + (exact ? 0 : agreed.answers / 4))
     return say(std::to_string(agreed.answers - agreed.same_answers) + " of " +
                std::to_string(agreed.answers) + " answers differ");
   const double cells = cells_that_differ(agreed);
   if (cells > kTypicalTimes * known.cells + kCellsFloor)
-    return say(percent(cells) + " of a map differ, of which the precision explains " +
-               percent(known.cells));
+    return say(with_percent(cells) + " of a map differ, of which the precision explains " +
+               with_percent(known.cells));
   return false;
 }
 
@@ -164,10 +164,10 @@ void ModelCheck::compare(const VerifySample& sample, const Computed& device, con
     finding.output = name;
     finding.difference = typical;
     finding.explained = known.typical;
-    finding.what = "output " + name + " differs by " + percent(typical) +
+    finding.what = "output " + name + " differs by " + with_percent(typical) +
                    " of its typical value, of which the precision explains " +
-                   percent(known.typical) + "; at most by " + percent(largest) +
-                   " of its largest value, of which it explains " + percent(known.largest);
+                   with_percent(known.typical) + "; at most by " + with_percent(largest) +
+                   " of its largest value, of which it explains " + with_percent(known.largest);
   }
   const Agreement agreed = agreement(device.results, host.results, sample.decode.threshold);
   finding.lost = agreed.only_b;
@@ -178,7 +178,7 @@ void ModelCheck::compare(const VerifySample& sample, const Computed& device, con
 VerifyFinding ModelCheck::check(const VerifySample& sample, const std::stop_token& stop) {
   const Reference::GoesOn goes_on = [&] { pace_.wait(stop); };
   std::unique_lock turn(turn_, std::defer_lock);
-  while (!turn.try_lock_for(kAskAgain))
+  while (!turn.try_lock_for(kLookAgain))
     if (stop.stop_requested())
       throw Error{ErrorCode::cancelled, "the results are not verified any more"};
   pace_.begin();

@@ -47,7 +47,7 @@ Tensor rows_of(const Tensor& value, const Shape& shape, size_t image) {
   return mine;
 }
 
-constexpr auto kAskAgain = std::chrono::milliseconds(50);
+constexpr auto kModelWait = std::chrono::milliseconds(50);
 
 // The share of a core that checks (property verify) of all elements with one model may use.
 constexpr double kShareOfCore = 0.045;
@@ -73,7 +73,7 @@ class Registry {
           entry.compiling = true;
           break;
         }
-        changed_.wait_for(lock, kAskAgain);
+        changed_.wait_for(lock, kModelWait);
         const std::shared_ptr<SharedModel> theirs = entries_[key].first.lock();
         lock.unlock();
         if (theirs != nullptr && !has_first &&
@@ -277,7 +277,7 @@ std::shared_ptr<SharedModel> compile_shared(const Network& network, const Settin
         watch.take_interim(std::move(shared));
     }
     if (!watch.goes_on(task->progress())) task->cancel();
-    task->wait_for_change(interim, kAskAgain);
+    task->wait_for_change(interim, kModelWait);
   }
   const std::shared_ptr<CompiledModel> compiled = task->wait();
   std::string surface_problem = compiled->sharing_problem();

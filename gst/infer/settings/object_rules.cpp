@@ -88,12 +88,12 @@ bool touches(double x, double y, double width, double height, const Rect& visibl
 }
 
 // A box in pixels of the frame.
-struct Box {
+struct FrameBox {
   double x_min, y_min, x_max, y_max;
   double area() const { return std::max(0.0, x_max - x_min) * std::max(0.0, y_max - y_min); }
 };
 
-Box to_frame(const Detection& d, const Placement& p) {
+FrameBox to_frame(const Detection& d, const Placement& p) {
   const auto x = [&](float v) {
     return (static_cast<double>(v) - p.left) * p.x_scale + p.origin_x;
   };
@@ -105,7 +105,7 @@ Box to_frame(const Detection& d, const Placement& p) {
   return {x_min, y_min, x_max, y_max};
 }
 
-void set_box(Detection& d, const Placement& p, const Box& box) {
+void set_box(Detection& d, const Placement& p, const FrameBox& box) {
   const auto x = [&](double v) {
     return static_cast<float>((v - p.origin_x) / p.x_scale + p.left);
   };
@@ -125,10 +125,10 @@ double likeness(double a_min, double a_max, double b_min, double b_max) {
   return both > 0 ? overlap(a_min, a_max, b_min, b_max) / both : 0;
 }
 
-struct Found {
+struct FoundPiece {
   size_t part;
   const Detection* detection;
-  Box box;
+  FrameBox box;
   float confidence;
   // The inner edges of its tile that it touches: the object may extend beyond them.
   bool left = false, top = false, right = false, bottom = false;
@@ -138,7 +138,7 @@ struct Found {
 
 // Returns whether `a`, cut at an edge of its tile, and `b`, cut at the facing edge of another tile,
 // are halves of one object.
-bool are_halves(const Found& a, const Found& b) {
+bool are_halves(const FoundPiece& a, const FoundPiece& b) {
   constexpr double kAlike = 0.6;
   const bool beside = likeness(a.box.y_min, a.box.y_max, b.box.y_min, b.box.y_max) >= kAlike &&
                       overlap(a.box.x_min, a.box.x_max, b.box.x_min, b.box.x_max) > 0 &&
@@ -480,17 +480,17 @@ void merge_tiles(std::vector<PartResult>& parts, const std::vector<Rect>& tiles,
   constexpr double kTouch = 0.02;
   // The share of an object that must lie in another one, which a tile sees whole.
   constexpr double kInside = 0.7;
-  Box all{1e9, 1e9, -1e9, -1e9};
+  FrameBox all{1e9, 1e9, -1e9, -1e9};
   for (const Rect& tile : tiles) {
     all.x_min = std::min<double>(all.x_min, tile.x);
     all.y_min = std::min<double>(all.y_min, tile.y);
     all.x_max = std::max<double>(all.x_max, tile.x + tile.width);
     all.y_max = std::max<double>(all.y_max, tile.y + tile.height);
   }
-  std::vector<Found> found;
+  std::vector<FoundPiece> found;
   for (size_t p = 0; p < parts.size(); ++p)
     for (const Detection& detection : parts[p].results.detections) {
-      Found one{p, &detection, to_frame(detection, parts[p].placement), detection.confidence};
+      FoundPiece one{p, &detection, to_frame(detection, parts[p].placement), detection.confidence};
       const Rect& tile = tiles[p];
       const double near_x = kTouch * tile.width, near_y = kTouch * tile.height;
       one.left = tile.x > all.x_min && one.box.x_min <= tile.x + near_x;
@@ -501,27 +501,27 @@ void merge_tiles(std::vector<PartResult>& parts, const std::vector<Rect>& tiles,
       found.push_back(one);
     }
   // Takes whole objects first, then large pieces: smaller pieces are dropped or merged with them.
-  std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
+  std::stable_sort(found.begin(), found.end(), [](const FoundPiece& a, const FoundPiece& b) {
     if (a.is_cut() != b.is_cut()) return !a.is_cut();
     return a.is_cut() ? a.box.area() > b.box.area()
                       : a.detection->confidence > b.detection->confidence;
   });
-  const auto is_same_kind = [](const Found& a, const Found& b) {
+  const auto is_same_kind = [](const FoundPiece& a, const FoundPiece& b) {
     return a.detection->label_id == b.detection->label_id &&
            a.detection->label == b.detection->label;
   };
-  const auto shared_area = [](const Found& a, const Found& b) {
+  const auto shared_area = [](const FoundPiece& a, const FoundPiece& b) {
     return overlap(a.box.x_min, a.box.x_max, b.box.x_min, b.box.x_max) *
            overlap(a.box.y_min, a.box.y_max, b.box.y_min, b.box.y_max);
   };
   for (size_t i = 0; i < found.size(); ++i) {
-    Found& kept = found[i];
+    FoundPiece& kept = found[i];
     if (kept.gone) continue;
     // Repeats, because a larger object may meet further halves, as one across three tiles does.
     for (bool again = true; again;) {
       again = false;
       for (size_t j = i + 1; j < found.size(); ++j) {
-        Found& other = found[j];
+        FoundPiece& other = found[j];
         if (other.gone || other.part == kept.part || !is_same_kind(kept, other)) continue;
         const double both = shared_area(kept, other);
         if (kept.is_cut() && are_halves(kept, other)) {
@@ -542,15 +542,15 @@ void merge_tiles(std::vector<PartResult>& parts, const std::vector<Rect>& tiles,
     }
   }
   // Drops pieces inside of an object that has grown since.
-  for (Found& piece : found)
-    for (const Found& whole : found)
+  for (FoundPiece& piece : found)
+    for (const FoundPiece& whole : found)
       if (&piece != &whole && piece.is_cut() && !piece.gone && !whole.gone && whole.grown &&
           is_same_kind(piece, whole) && whole.box.area() > piece.box.area() &&
           shared_area(piece, whole) > kInside * piece.box.area())
         piece.gone = true;
   for (size_t p = 0; p < parts.size(); ++p) {
     std::vector<Detection> left;
-    for (const Found& one : found)
+    for (const FoundPiece& one : found)
       if (one.part == p && !one.gone) {
         left.push_back(*one.detection);
         left.back().confidence = one.confidence;

@@ -8,7 +8,7 @@ namespace clinfer {
 namespace {
 
 // From this share of a target on, the limit is not raised.
-constexpr double kNear = 0.9;
+constexpr double kNearTarget = 0.9;
 // Shares of the allowed inferences that the device refuses. Below the least, the limit may rise;
 // above the most, it falls.
 constexpr double kFewRefused = 0.03, kManyRefused = 0.13;
@@ -118,7 +118,7 @@ bool TargetController::lower(const Period& period, const Totals& totals) {
 }
 
 bool TargetController::raise(const Period& period, const Totals& totals) {
-  const bool is_near = latency_ > kNear || period.power.value_or(0) > kNear;
+  const bool is_near = latency_ > kNearTarget || period.power.value_or(0) > kNearTarget;
   const bool may_rise = decision_.limit && totals.allowed < totals.wanted && !is_near &&
                         period.load < kFull && inferred_ >= (1 - kFewRefused) * allowed_;
   calm_ = may_rise ? calm_ + 1 : 0;

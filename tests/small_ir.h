@@ -11,6 +11,12 @@
 
 namespace clinfer::test {
 
+// An f32 tensor whose values are all alike.
+inline Tensor filled(const Shape& shape, float value) {
+  return Tensor::of(ElementType::f32, shape,
+                    std::vector<float>(static_cast<size_t>(count(shape)), value));
+}
+
 class SmallIr {
  public:
   // Adds a layer that reads these layers, and returns its number. An open dimension is -1. `data`:

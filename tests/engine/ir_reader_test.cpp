@@ -14,7 +14,7 @@
 namespace clinfer {
 namespace {
 
-std::string error_of(const std::string& path, ErrorCode* code = nullptr) {
+std::string error_of_ir(const std::string& path, ErrorCode* code = nullptr) {
   try {
     read_ir(path);
   } catch (const Error& error) {
@@ -93,7 +93,7 @@ TEST(IrReader, BoundsItsMessages) {
   xml.insert(at, dims);
   const TemporaryFolder folder;
   std::filesystem::copy_file(test_data("models/reshape.bin"), folder / "m.bin");
-  const std::string what = error_of(folder.write("m.xml", xml));
+  const std::string what = error_of_ir(folder.write("m.xml", xml));
   EXPECT_NE(what.find("output 0 has the shape [2,6], the file states [1,1,"), std::string::npos);
   EXPECT_LE(what.size(), 5000u);
 }
@@ -134,7 +134,7 @@ TEST(IrReader, RefusesEveryCorruptModelWithItsReason) {
     const std::string name = line.substr(0, line.find('\t')),
                       part = line.substr(line.find('\t') + 1);
     const std::string path = test_data("corrupt/" + name + ".xml");
-    const std::string what = error_of(path);
+    const std::string what = error_of_ir(path);
     EXPECT_TRUE(what.starts_with(path + ": ")) << name << ": " << what;
     EXPECT_NE(what.find(part), std::string::npos) << name << ": " << what;
     EXPECT_EQ(what.find('\n'), std::string::npos) << name;
@@ -143,7 +143,7 @@ TEST(IrReader, RefusesEveryCorruptModelWithItsReason) {
 }
 
 TEST(IrReader, NamesLayerTypeAndId) {
-  const std::string what = error_of(test_data("corrupt/stated_shape_differs.xml"));
+  const std::string what = error_of_ir(test_data("corrupt/stated_shape_differs.xml"));
   EXPECT_NE(what.find("layer \"turned\" (Transpose, opset1, id 10): output 0 has the shape "
                       "[2,3,2], the file states [2,2,3]"),
             std::string::npos)
@@ -156,7 +156,7 @@ TEST(IrReader, NamesAllUnsupportedLayersAtOnce) {
   for (const std::string type : {"Transpose", "Concat"})
     xml.replace(xml.find("\"" + type) + 1, type.size(), "Odd" + type);
   ErrorCode code{};
-  const std::string what = error_of(folder.write("m.xml", xml), &code);
+  const std::string what = error_of_ir(folder.write("m.xml", xml), &code);
   EXPECT_EQ(code, ErrorCode::unsupported);
   EXPECT_NE(what.find("2 layers are not supported: \"target\" (OddConcat, opset1), \"turned\" "
                       "(OddTranspose, opset1)"),
@@ -167,12 +167,13 @@ TEST(IrReader, NamesAllUnsupportedLayersAtOnce) {
 TEST(IrReader, RefusesWhatIsNoFile) {
   const TemporaryFolder folder;
   ErrorCode code{};
-  EXPECT_NE(error_of(folder / "none.xml", &code).find("none.xml: No such file"), std::string::npos);
+  EXPECT_NE(error_of_ir(folder / "none.xml", &code).find("none.xml: No such file"),
+            std::string::npos);
   EXPECT_EQ(code, ErrorCode::not_found);
-  EXPECT_NE(error_of(folder / "").find("folder"), std::string::npos);
+  EXPECT_NE(error_of_ir(folder / "").find("folder"), std::string::npos);
   ASSERT_EQ(mkfifo((folder / "pipe.xml").c_str(), 0600), 0);
   // Does not wait for a writer either.
-  EXPECT_NE(error_of(folder / "pipe.xml").find("not a regular file"), std::string::npos);
+  EXPECT_NE(error_of_ir(folder / "pipe.xml").find("not a regular file"), std::string::npos);
 }
 
 TEST(IrReader, ReadsMisalignedConstants) {

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kTable = CLINFER_SOURCE_DIR "/tests/engine/model_costs.txt";
+constexpr const char* kCostsTable = CLINFER_SOURCE_DIR "/tests/engine/model_costs.txt";
 
 struct Costs {
   size_t kernels = 0, on_host = 0;
@@ -53,7 +53,7 @@ Costs costs_of(const fs::path& xml) {
 
 std::map<std::string, Costs> table() {
   std::map<std::string, Costs> rows;
-  std::ifstream file(kTable);
+  std::ifstream file(kCostsTable);
   std::string line;
   while (std::getline(file, line)) {
     if (line.empty() || line[0] == '#') continue;
@@ -61,7 +61,7 @@ std::map<std::string, Costs> table() {
     std::string name;
     Costs costs;
     words >> name >> costs.kernels >> costs.on_host >> costs.bytes;
-    EXPECT_FALSE(words.fail()) << kTable << ": " << line;
+    EXPECT_FALSE(words.fail()) << kCostsTable << ": " << line;
     rows[name] = costs;
   }
   return rows;
@@ -90,7 +90,8 @@ TEST(ModelCosts, AreThoseOfTheTable) {
     }
   }
   EXPECT_GT(seen, 0u) << "no model of the table is in " << folder;
-  if (HasFailure()) std::cout << "If this is meant, the table " << kTable << " becomes\n" << now;
+  if (HasFailure())
+    std::cout << "If this is meant, the table " << kCostsTable << " becomes\n" << now;
 }
 
 }  // namespace

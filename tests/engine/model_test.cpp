@@ -165,7 +165,7 @@ std::span<const std::byte> bytes_of(const std::string& text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-std::string refusal(const std::string& model, const std::string& weights) {
+std::string refusal_of_bytes(const std::string& model, const std::string& weights) {
   try {
     Model::read_bytes(bytes_of(model), bytes_of(weights), "mine");
   } catch (const Error& error) {
@@ -195,12 +195,14 @@ TEST(Model, IsReadFromMemory) {
 TEST(Model, FromMemoryIsRefusedByItsName) {
   const std::string path = std::string(CLINFER_SOURCE_DIR) + "/pipelines/models/ball.xml";
   const std::string xml = read_text_file(path), weights = read_text_file(weights_path(path));
-  EXPECT_NE(refusal("", "").find("mine: a model of no bytes"), std::string::npos);
-  EXPECT_NE(refusal(xml, "").find("mine: "), std::string::npos);
-  EXPECT_NE(refusal(xml, weights.substr(1)).find("cut short"), std::string::npos);
-  EXPECT_NE(refusal(xml.substr(0, xml.size() / 2), weights).find("mine: "), std::string::npos);
-  EXPECT_NE(refusal("no model", "").find("mine: "), std::string::npos);
-  EXPECT_NE(refusal("no model", weights).find("belong to an OpenVINO IR"), std::string::npos);
+  EXPECT_NE(refusal_of_bytes("", "").find("mine: a model of no bytes"), std::string::npos);
+  EXPECT_NE(refusal_of_bytes(xml, "").find("mine: "), std::string::npos);
+  EXPECT_NE(refusal_of_bytes(xml, weights.substr(1)).find("cut short"), std::string::npos);
+  EXPECT_NE(refusal_of_bytes(xml.substr(0, xml.size() / 2), weights).find("mine: "),
+            std::string::npos);
+  EXPECT_NE(refusal_of_bytes("no model", "").find("mine: "), std::string::npos);
+  EXPECT_NE(refusal_of_bytes("no model", weights).find("belong to an OpenVINO IR"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ std::string bytes_of(const std::vector<T>& values) {
 
 Tensor parse(const std::string& file) { return parse_npy(std::as_bytes(std::span(file)), "x.npy"); }
 
-std::string error_of(const std::string& file) {
+std::string refusal_of_file(const std::string& file) {
   try {
     parse(file);
   } catch (const Error& error) {
@@ -77,14 +77,14 @@ TEST(Npy, ReadsVersionTwoAndFortranOrder) {
 TEST(Npy, RefusesWhatIsMalformed) {
   const std::string good = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n";
   const std::string data(8, '\0');
-  EXPECT_EQ(error_of(npy(good, data)), "");
-  EXPECT_NE(error_of(npy(good, data.substr(1))).find("cut short"), std::string::npos);
-  EXPECT_NE(error_of("").find("not a .npy file"), std::string::npos);
-  EXPECT_NE(error_of("PK\3\4 a zip file").find("not a .npy file"), std::string::npos);
-  EXPECT_NE(error_of(npy(good, data).substr(0, 30)).find("header"), std::string::npos);
-  EXPECT_NE(error_of(npy(good, data, 9)).find("version 9"), std::string::npos);
+  EXPECT_EQ(refusal_of_file(npy(good, data)), "");
+  EXPECT_NE(refusal_of_file(npy(good, data.substr(1))).find("cut short"), std::string::npos);
+  EXPECT_NE(refusal_of_file("").find("not a .npy file"), std::string::npos);
+  EXPECT_NE(refusal_of_file("PK\3\4 a zip file").find("not a .npy file"), std::string::npos);
+  EXPECT_NE(refusal_of_file(npy(good, data).substr(0, 30)).find("header"), std::string::npos);
+  EXPECT_NE(refusal_of_file(npy(good, data, 9)).find("version 9"), std::string::npos);
   const auto with_shape = [&](const std::string& shape) {
-    return error_of(
+    return refusal_of_file(
         npy("{'descr': '<f4', 'fortran_order': False, 'shape': " + shape + ", }\n", data));
   };
   EXPECT_NE(with_shape("(4294967296, 4294967296)").find("too large"), std::string::npos);
@@ -93,13 +93,13 @@ TEST(Npy, RefusesWhatIsMalformed) {
   EXPECT_NE(with_shape("2").find("no tuple"), std::string::npos);
   EXPECT_NE(with_shape("(2 2)").find("tuple of sizes"), std::string::npos);
   const auto with_type = [&](const std::string& type) {
-    return error_of(
+    return refusal_of_file(
         npy("{'descr': " + type + ", 'fortran_order': False, 'shape': (2,), }\n", data));
   };
   EXPECT_NE(with_type("'>f4'").find("big-endian"), std::string::npos);
   EXPECT_NE(with_type("'<c8'").find("<c8"), std::string::npos);
   EXPECT_NE(with_type("[('a', '<f4')]").find("not supported"), std::string::npos);
-  EXPECT_NE(error_of(npy("{'descr': '<f4', 'shape': (2,), }\n", data)).find("fortran_order"),
+  EXPECT_NE(refusal_of_file(npy("{'descr': '<f4', 'shape': (2,), }\n", data)).find("fortran_order"),
             std::string::npos);
 }
 

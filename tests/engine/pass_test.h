@@ -25,6 +25,12 @@ inline PassContext cpu_context() {
   return context;
 }
 
+// A constant of one dimension.
+inline Edge integers(GraphBuilder& b, const std::vector<int64_t>& values) {
+  return b.constant(
+      Tensor::of<int64_t>(ElementType::i64, {static_cast<int64_t>(values.size())}, values));
+}
+
 // Inputs between `low` and `high` for all parameters.
 inline std::vector<Tensor> random_inputs(const Graph& graph, float low = -4, float high = 4) {
   std::vector<Tensor> inputs;

@@ -22,7 +22,7 @@
 namespace clinfer {
 namespace {
 
-constexpr const char* kTable = CLINFER_SOURCE_DIR "/tests/engine/shipped_records.txt";
+constexpr const char* kRecordsTable = CLINFER_SOURCE_DIR "/tests/engine/shipped_records.txt";
 
 const std::map<std::string, DeviceTraits>& devices() {
   static const std::map<std::string, DeviceTraits> all = {
@@ -70,7 +70,7 @@ double covered(const std::string& network, int64_t batch, const DeviceTraits& tr
 
 TEST(ShippedRecords, CoverTheNetworksOfTheTable) {
   if (!std::getenv("CLINFER_TEST_DATA")) GTEST_SKIP() << "CLINFER_TEST_DATA names no folder";
-  std::ifstream file(kTable);
+  std::ifstream file(kRecordsTable);
   std::string line, now;
   size_t seen = 0;
   while (std::getline(file, line)) {
@@ -80,7 +80,7 @@ TEST(ShippedRecords, CoverTheNetworksOfTheTable) {
     int64_t batch = 0;
     double stated = 0;
     words >> device >> network >> batch >> stated;
-    ASSERT_FALSE(words.fail()) << kTable << ": " << line;
+    ASSERT_FALSE(words.fail()) << kRecordsTable << ": " << line;
     const double got = covered(network, batch, devices().at(device));
     char text[16];
     std::snprintf(text, sizeof text, "%.1f", got);
@@ -88,9 +88,9 @@ TEST(ShippedRecords, CoverTheNetworksOfTheTable) {
     now += device + " " + network + " " + std::to_string(batch) + " " + text + "\n";
     ++seen;
   }
-  EXPECT_GT(seen, 0u) << kTable << " is empty";
+  EXPECT_GT(seen, 0u) << kRecordsTable << " is empty";
   if (HasFailure() || std::getenv("CLINFER_SHOW_TABLE"))
-    std::cout << "If this is meant, the table " << kTable << " becomes\n" << now;
+    std::cout << "If this is meant, the table " << kRecordsTable << " becomes\n" << now;
 }
 
 }  // namespace

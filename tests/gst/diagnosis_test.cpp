@@ -11,7 +11,7 @@ namespace clinfer {
 namespace {
 
 // Plays one frame; returns `stats`, which the caller frees, or null after an error.
-GstStructure* play(const std::string& properties, std::string* error = nullptr) {
+GstStructure* stats_of(const std::string& properties, std::string* error = nullptr) {
   Pipeline pipeline(
       "videotestsrc num-buffers=2 ! video/x-raw,format=RGB,width=64,height=64 ! clinfer name=c "
       "first-tier=false post-process=none " +
@@ -26,7 +26,7 @@ GstStructure* play(const std::string& properties, std::string* error = nullptr) 
   return stats;
 }
 
-std::string text_of(const GstStructure* structure, const char* field) {
+std::string text_in(const GstStructure* structure, const char* field) {
   const char* text = gst_structure_get_string(structure, field);
   return text ? text : "";
 }
@@ -42,8 +42,8 @@ std::map<std::string, Row> layers_of(GstStructure* stats) {
   const GValue* list = stats ? gst_structure_get_value(stats, "layers") : nullptr;
   for (guint i = 0; list && i < gst_value_list_get_size(list); ++i) {
     const GstStructure* layer = gst_value_get_structure(gst_value_list_get_value(list, i));
-    Row& row = rows[text_of(layer, "name")];
-    row = {text_of(layer, "status"), text_of(layer, "kernel"), text_of(layer, "reason")};
+    Row& row = rows[text_in(layer, "name")];
+    row = {text_in(layer, "status"), text_in(layer, "kernel"), text_in(layer, "reason")};
     gst_structure_get_double(layer, "device-us", &row.device_us);
     gst_structure_get_double(layer, "host-us", &row.host_us);
   }
@@ -55,7 +55,7 @@ TEST(ElementDiagnosis, CountersAndHostLayersAreInStats) {
   const TemporaryFolder folder;
   const std::string model = " model=" + test::host_layer_model(folder);
   for (const char* asked : {"perf-count=true", "config=\"PERF_COUNT=YES,GPU_MAX_NUM_THREADS=2\""}) {
-    std::map<std::string, Row> rows = layers_of(play(asked + model));
+    std::map<std::string, Row> rows = layers_of(stats_of(asked + model));
     EXPECT_EQ(rows["in"].status, "NOT_RUN") << asked;
     EXPECT_EQ(rows["in"].reason, "an input");
     EXPECT_EQ(rows["negate"].status, "EXECUTED");
@@ -72,7 +72,7 @@ TEST(ElementDiagnosis, CountersAndHostLayersAreInStats) {
       EXPECT_EQ(rows["invert"].kernel, several ? "host, 2 threads" : "host");
     }
   }
-  EXPECT_TRUE(layers_of(play(model)).empty()) << "nobody asked for them";
+  EXPECT_TRUE(layers_of(stats_of(model)).empty()) << "nobody asked for them";
 }
 
 // All files with this ending, together.
@@ -94,9 +94,9 @@ TEST(ElementDiagnosis, DumpsGraphsAndSourcesByTheConfiguration) {
   const auto run = [&](const std::string& to) {
     std::string error;
     GstStructure* stats =
-        play("model=" + model + " config=\"CACHE_DIR=" + (folder / "cache") +
-                 ",CLDNN_SOURCES_DUMPS_DIR=" + to + ",CLDNN_GRAPH_DUMPS_DIR=" + to + "\"",
-             &error);
+        stats_of("model=" + model + " config=\"CACHE_DIR=" + (folder / "cache") +
+                     ",CLDNN_SOURCES_DUMPS_DIR=" + to + ",CLDNN_GRAPH_DUMPS_DIR=" + to + "\"",
+                 &error);
     if (stats) gst_structure_free(stats);
     return error;
   };
@@ -117,9 +117,8 @@ TEST(ElementDiagnosis, DumpsGraphsAndSourcesByTheConfiguration) {
 // The element's own properties do the same.
 TEST(ElementDiagnosis, DumpsGraphsAndSourcesByProperties) {
   const TemporaryFolder folder;
-  GstStructure* stats =
-      play("model=" + test::host_layer_model(folder) + " sources-dumps-dir=" + (folder / "dumps") +
-           " graph-dumps-dir=" + (folder / "dumps"));
+  GstStructure* stats = stats_of("model=" + test::host_layer_model(folder) + " sources-dumps-dir=" +
+                                 (folder / "dumps") + " graph-dumps-dir=" + (folder / "dumps"));
   ASSERT_NE(stats, nullptr);
   gst_structure_free(stats);
   size_t sources = 0, graphs = 0;

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <string>
+#include <utility>
 
 #include "gst/base/handle.h"
 #include "gst/meta/meta.h"
@@ -21,6 +22,9 @@ namespace clinfer {
 inline constexpr GstClockTime kPatience = 1200 * GST_SECOND;
 
 inline constexpr Rgb kBlue{20, 10, 230}, kGreen{10, 220, 30}, kRed{240, 20, 10};
+// The colours with what color_model() answers to them.
+inline constexpr std::pair<Rgb, const char*> kColors[] = {
+    {kBlue, "blue"}, {kGreen, "green"}, {kRed, "red"}};
 
 // A frame of one colour.
 inline GstBuffer* frame_of(const GstVideoInfo& info, Rgb color, GstClockTime pts) {

@@ -13,8 +13,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const std::pair<Rgb, const char*> kColors[] = {{kBlue, "blue"}, {kGreen, "green"}, {kRed, "red"}};
-
 // Runs a pipeline to its end; the error, "" for none, "hangs" for one that does not end.
 std::string run_to_end(GstElement* pipeline) {
   gst_element_set_state(pipeline, GST_STATE_PLAYING);

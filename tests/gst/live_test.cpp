@@ -146,7 +146,7 @@ Drive overload(Harness& harness, int frames, bool live = true) {
 
 bool in_order(const Drive& drive) { return std::is_sorted(drive.seen.begin(), drive.seen.end()); }
 
-size_t count_of(const Drive& drive, const std::string& outcome) {
+size_t count_outcome(const Drive& drive, const std::string& outcome) {
   return static_cast<size_t>(
       std::count_if(drive.seen.begin(), drive.seen.end(),
                     [&](const auto& frame) { return frame.second == outcome; }));
@@ -155,7 +155,7 @@ size_t count_of(const Drive& drive, const std::string& outcome) {
 TEST(Overload, BlockMakesTheSourceWait) {
   Harness harness(slow_launch("nireq=2"));
   const Drive drive = overload(harness, 60);
-  EXPECT_EQ(count_of(drive, "red"), 60u);
+  EXPECT_EQ(count_outcome(drive, "red"), 60u);
   EXPECT_LE(drive.most_alive, 5u);
   const Counts counts(harness.clinfer());
   EXPECT_EQ(counts.inferred, 60u);
@@ -167,7 +167,7 @@ TEST(Overload, SkipInferencePassesWhatDoesNotFit) {
   const Drive drive = overload(harness, 150);
   EXPECT_EQ(drive.seen.size(), 150u);
   EXPECT_TRUE(in_order(drive));
-  const size_t inferred = count_of(drive, "red"), skipped = count_of(drive, "skipped");
+  const size_t inferred = count_outcome(drive, "red"), skipped = count_outcome(drive, "skipped");
   EXPECT_EQ(inferred + skipped, 150u);
   EXPECT_GT(inferred, 3u);
   EXPECT_GT(skipped, 10u);  // some 100 on an idle machine
@@ -182,7 +182,7 @@ TEST(Overload, DropPassesWhatIsInferred) {
   Harness harness(slow_launch("nireq=2 overload-policy=drop"));
   const Drive drive = overload(harness, 150);
   EXPECT_TRUE(in_order(drive));
-  EXPECT_EQ(count_of(drive, "red"), drive.seen.size());
+  EXPECT_EQ(count_outcome(drive, "red"), drive.seen.size());
   EXPECT_GT(drive.seen.size(), 3u);
   EXPECT_LT(drive.seen.size(), 140u);  // some 40 on an idle machine
   const Counts counts(harness.clinfer());
@@ -197,7 +197,7 @@ TEST(Overload, FilesAreNeverDropped) {
   for (const char* policy : {"drop", "skip-inference"}) {
     Harness harness(slow_launch(std::string("nireq=1 overload-policy=") + policy));
     const Drive drive = overload(harness, 30, false);
-    EXPECT_EQ(count_of(drive, "red"), 30u) << policy;
+    EXPECT_EQ(count_outcome(drive, "red"), 30u) << policy;
   }
 }
 

@@ -13,16 +13,17 @@
 namespace clinfer {
 namespace {
 
-constexpr int kWidth = 640, kHeight = 360;
+constexpr int kStreetWidth = 640, kStreetHeight = 360;
 
 // A street with texture at all scales; what happens to it is added frame by frame.
-class Scene {
+class Street {
  public:
-  Scene() : background_(kWidth * kHeight), picture_(background_.size()), noise_(99'991) {
+  Street()
+      : background_(kStreetWidth * kStreetHeight), picture_(background_.size()), noise_(99'991) {
     std::vector<float> cells(41 * 23);
     for (float& cell : cells) cell = static_cast<float>(40 + random_() % 130);
-    for (int y = 0; y < kHeight; ++y)
-      for (int x = 0; x < kWidth; ++x)
+    for (int y = 0; y < kStreetHeight; ++y)
+      for (int x = 0; x < kStreetWidth; ++x)
         at(background_, x, y) =
             cells[static_cast<size_t>(y / 16 * 41 + x / 16)] +
             12 * std::sin(static_cast<float>(x) * 0.7f) * std::sin(static_cast<float>(y) * 0.5f);
@@ -30,8 +31,8 @@ class Scene {
     for (float& value : noise_) value = normal(random_);
   }
   void box(int left, int top, int size, float level) {
-    for (int y = top; y < std::min(kHeight, top + size); ++y)
-      for (int x = left; x < std::min(kWidth, left + size); ++x) at(picture_, x, y) = level;
+    for (int y = top; y < std::min(kStreetHeight, top + size); ++y)
+      for (int x = left; x < std::min(kStreetWidth, left + size); ++x) at(picture_, x, y) = level;
   }
   void noise(float deviation) {
     size_t from = random_() % noise_.size();
@@ -40,25 +41,25 @@ class Scene {
       if (++from == noise_.size()) from = 0;
     }
   }
-  void light(float factor, int top = 0, int bottom = kHeight) {
+  void light(float factor, int top = 0, int bottom = kStreetHeight) {
     for (int y = top; y < bottom; ++y)
-      for (int x = 0; x < kWidth; ++x) at(picture_, x, y) *= factor;
+      for (int x = 0; x < kStreetWidth; ++x) at(picture_, x, y) *= factor;
   }
   // Streaks of a pixel or two, slanted by the wind, at new places in each frame.
   void rain(int drops) {
     for (int i = 0; i < drops; ++i) {
-      const auto left = static_cast<int>(random_() % kWidth);
-      const auto top = static_cast<int>(random_() % kHeight);
+      const auto left = static_cast<int>(random_() % kStreetWidth);
+      const auto top = static_cast<int>(random_() % kStreetHeight);
       const auto length = 6 + static_cast<int>(random_() % 14);
       const auto width = 1 + static_cast<int>(random_() % 2);
       for (int k = 0; k < length; ++k)
         for (int x = left + k / 6; x < left + k / 6 + width; ++x)
-          if (x < kWidth && top + k < kHeight) at(picture_, x, top + k) += 40;
+          if (x < kStreetWidth && top + k < kStreetHeight) at(picture_, x, top + k) += 40;
     }
   }
   // The numbers of those frames, of `frames`, that the detector calls changed. `happens` paints each.
   std::vector<int> look(MotionDetector& detector, int frames,
-                        const std::function<void(Scene&, int)>& happens) {
+                        const std::function<void(Street&, int)>& happens) {
     std::vector<int> changed;
     std::vector<uint8_t> bytes(picture_.size());
     for (int n = 0; n < frames; ++n) {
@@ -69,11 +70,11 @@ class Scene {
       });
       Frame frame;
       frame.format = PixelFormat::gray8;
-      frame.width = kWidth;
-      frame.height = kHeight;
+      frame.width = kStreetWidth;
+      frame.height = kStreetHeight;
       frame.planes[0] = bytes.data();
-      frame.strides[0] = kWidth;
-      if (!detector.look(frame, {0, 0, kWidth, kHeight})) continue;
+      frame.strides[0] = kStreetWidth;
+      if (!detector.look(frame, {0, 0, kStreetWidth, kStreetHeight})) continue;
       detector.take_as_reference();
       changed.push_back(n);
     }
@@ -82,7 +83,7 @@ class Scene {
 
  private:
   static float& at(std::vector<float>& pixels, int x, int y) {
-    return pixels[static_cast<size_t>(y * kWidth + x)];
+    return pixels[static_cast<size_t>(y * kStreetWidth + x)];
   }
   std::minstd_rand random_{7};
   std::vector<float> background_, picture_, noise_;
@@ -90,25 +91,25 @@ class Scene {
 
 struct Weather {
   std::string name;
-  std::function<void(Scene&, int)> happens;
+  std::function<void(Street&, int)> happens;
 };
 
 std::vector<Weather> weathers() {
   const auto wave = [](double phase) { return static_cast<float>(std::sin(phase)); };
-  return {{"nothing", [](Scene&, int) {}},
-          {"noise", [](Scene& s, int) { s.noise(4); }},
-          {"strong noise", [](Scene& s, int) { s.noise(12); }},
-          {"lamps", [=](Scene& s, int n) { s.light(1 + 0.1f * wave(n * 1.9)), s.noise(3); }},
+  return {{"nothing", [](Street&, int) {}},
+          {"noise", [](Street& s, int) { s.noise(4); }},
+          {"strong noise", [](Street& s, int) { s.noise(12); }},
+          {"lamps", [=](Street& s, int n) { s.light(1 + 0.1f * wave(n * 1.9)), s.noise(3); }},
           {"lamps line by line",
-           [=](Scene& s, int n) {
-             for (int y = 0; y < kHeight; y += 12)
+           [=](Street& s, int n) {
+             for (int y = 0; y < kStreetHeight; y += 12)
                s.light(1 + 0.06f * wave(n * 2.1 + y * 0.02), y, y + 12);
              s.noise(3);
            }},
-          {"drizzle", [](Scene& s, int) { s.rain(60), s.noise(3); }},
-          {"rain", [](Scene& s, int) { s.rain(400), s.noise(4); }},
-          {"downpour", [](Scene& s, int) { s.rain(900), s.noise(4); }},
-          {"dusk", [](Scene& s, int n) {
+          {"drizzle", [](Street& s, int) { s.rain(60), s.noise(3); }},
+          {"rain", [](Street& s, int) { s.rain(400), s.noise(4); }},
+          {"downpour", [](Street& s, int) { s.rain(900), s.noise(4); }},
+          {"dusk", [](Street& s, int n) {
              s.light(1 - 0.8f * static_cast<float>(n) / 120);
              s.noise(3);
            }}};
@@ -116,7 +117,7 @@ std::vector<Weather> weathers() {
 
 TEST(MotionDetector, WeatherIsNoMotion) {
   for (const Weather& weather : weathers()) {
-    Scene scene;
+    Street scene;
     MotionDetector detector;
     const std::vector<int> changed = scene.look(detector, 60, weather.happens);
     EXPECT_LE(changed.size(), 12u) << weather.name;
@@ -135,9 +136,9 @@ TEST(MotionDetector, ObjectsAreSeenOnTheirSecondFrame) {
   constexpr int kComes = 30;
   for (const Weather& weather : weathers())
     for (const Object& object : {Object{12, 0, 230}, {12, 2, 230}, {20, 5, 10}, {60, 13, 200}}) {
-      Scene scene;
+      Street scene;
       MotionDetector detector;
-      const std::vector<int> changed = scene.look(detector, kComes + 5, [&](Scene& s, int n) {
+      const std::vector<int> changed = scene.look(detector, kComes + 5, [&](Street& s, int n) {
         if (n >= kComes) s.box(333 + object.speed * (n - kComes), 187, object.size, object.level);
         weather.happens(s, n);
       });

@@ -21,8 +21,6 @@ uint64_t stat(GstElement* clinfer, const char* name) {
   return small;
 }
 
-const std::pair<Rgb, const char*> kColors[] = {{kBlue, "blue"}, {kGreen, "green"}, {kRed, "red"}};
-
 // ---- batches ------------------------------------------------------------------------------------
 
 TEST(Batches, EachFrameGetsItsOwnAnswerInOrder) {

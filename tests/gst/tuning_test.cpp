@@ -19,7 +19,7 @@ struct Heard {
   unsigned hits = 0, misses = 0, measured = 0;
 };
 
-std::string launch(const std::string& tuning, unsigned frames = 2) {
+std::string tuned_pipeline(const std::string& tuning, unsigned frames = 2) {
   return "videotestsrc num-buffers=" + std::to_string(frames) +
          " ! video/x-raw,format=NV12,width=64,height=48 ! clinfer name=c model=" +
          testing_models::color_model() +
@@ -28,8 +28,8 @@ std::string launch(const std::string& tuning, unsigned frames = 2) {
 }
 
 // Plays to the end or an error.
-Heard play(const std::string& tuning) {
-  Pipeline pipeline(launch(tuning));
+Heard play_tuned(const std::string& tuning) {
+  Pipeline pipeline(tuned_pipeline(tuning));
   GstBus* bus = gst_element_get_bus(pipeline.element);
   gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
   Heard heard;
@@ -103,13 +103,13 @@ Heard play(const std::string& tuning) {
 TEST(ElementTuning, CreateFillsTheFileThatUseExistingReads) {
   const TemporaryFolder folder;
   const std::string file = " tuning-file=" + (folder / "t.json");
-  const Heard created = play("tuning-mode=create" + file);
+  const Heard created = play_tuned("tuning-mode=create" + file);
   EXPECT_EQ(created.error, "");
   EXPECT_EQ(created.completed, 1u);
   EXPECT_GT(created.tuning, 0u);
   EXPECT_GT(created.measured, 0u);
   EXPECT_TRUE(std::filesystem::exists(folder / "t.json"));
-  const Heard used = play("tuning-mode=use-existing" + file);
+  const Heard used = play_tuned("tuning-mode=use-existing" + file);
   EXPECT_EQ(used.error, "");
   EXPECT_EQ(used.tuning, 0u);
   EXPECT_EQ(used.hits, created.measured);
@@ -118,14 +118,14 @@ TEST(ElementTuning, CreateFillsTheFileThatUseExistingReads) {
 TEST(ElementTuning, SaysOnceThatRecordsOfAnotherVersionAreNotUsed) {
   const TemporaryFolder folder;
   const std::string path = folder / "t.json", file = " tuning-file=" + path;
-  ASSERT_GT(play("tuning-mode=create" + file).measured, 0u);
-  EXPECT_EQ(play("tuning-mode=use-existing" + file).infos, "");
+  ASSERT_GT(play_tuned("tuning-mode=create" + file).measured, 0u);
+  EXPECT_EQ(play_tuned("tuning-mode=use-existing" + file).infos, "");
   std::string text = read_file(path);
   const std::string version = "\"family_version\": ";
   for (size_t at = 0; (at = text.find(version, at)) != text.npos; at += version.size())
     text.insert(at + version.size(), "9");
   folder.write("t.json", text);
-  const Heard heard = play("tuning-mode=use-existing" + file);
+  const Heard heard = play_tuned("tuning-mode=use-existing" + file);
   EXPECT_EQ(heard.hits, 0u);
   EXPECT_EQ(heard.error, "");
   EXPECT_NE(heard.infos.find("t.json are outdated and not used"), std::string::npos) << heard.infos;
@@ -135,12 +135,12 @@ TEST(ElementTuning, SaysOnceThatRecordsOfAnotherVersionAreNotUsed) {
 
 TEST(ElementTuning, SaysWhatIsWrongWithTheFile) {
   const TemporaryFolder folder;
-  EXPECT_NE(play("tuning-mode=use-existing tuning-file=" + (folder / "none.json"))
+  EXPECT_NE(play_tuned("tuning-mode=use-existing tuning-file=" + (folder / "none.json"))
                 .error.find("none.json"),
             std::string::npos);
-  EXPECT_NE(play("tuning-mode=create").error.find("tuning-file"), std::string::npos);
+  EXPECT_NE(play_tuned("tuning-mode=create").error.find("tuning-file"), std::string::npos);
   const std::string file = folder.write("t.json", "[1]");
-  EXPECT_NE(play("tuning-mode=create tuning-file=" + file).error.find("not a JSON object"),
+  EXPECT_NE(play_tuned("tuning-mode=create tuning-file=" + file).error.find("not a JSON object"),
             std::string::npos);
   EXPECT_EQ(read_file(file), "[1]");
 }
@@ -149,7 +149,7 @@ TEST(ElementTuning, EmptyFilesAreNewOnes) {
   const TemporaryFolder folder;
   for (const char* content : {"", "\n"}) {
     const std::string file = folder.write("t.json", content);
-    const Heard created = play("tuning-mode=create tuning-file=" + file);
+    const Heard created = play_tuned("tuning-mode=create tuning-file=" + file);
     EXPECT_EQ(created.error, "");
     EXPECT_GT(created.measured, 0u);
     EXPECT_EQ(created.warnings.find("another engine"), std::string::npos) << created.warnings;
@@ -160,8 +160,8 @@ TEST(ElementTuning, EmptyFilesAreNewOnes) {
 TEST(ElementTuning, FilesOfAnotherEngineAreKeptAndExtended) {
   const TemporaryFolder folder;
   const std::string file = folder.write("t.json", test::kFileOfAnotherEngine);
-  const Heard created = play("tuning-mode=create tuning-file=" + file);
-  const Heard used = play("tuning-mode=use-existing tuning-file=" + file);
+  const Heard created = play_tuned("tuning-mode=create tuning-file=" + file);
+  const Heard used = play_tuned("tuning-mode=use-existing tuning-file=" + file);
   for (const Heard& heard : {created, used}) {
     EXPECT_EQ(heard.error, "");
     EXPECT_NE(heard.warnings.find("t.json: 3 records are of another engine"), std::string::npos)
@@ -202,7 +202,7 @@ TEST(ElementTuning, TheBatchOnAutoIsTheFiles) {
 
 TEST(ElementTuning, AStateChangeStopsItSoon) {
   const TemporaryFolder folder;
-  Pipeline pipeline(launch("tuning-mode=retune tuning-file=" + (folder / "t.json"), 100));
+  Pipeline pipeline(tuned_pipeline("tuning-mode=retune tuning-file=" + (folder / "t.json"), 100));
   GstBus* bus = gst_element_get_bus(pipeline.element);
   gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
   for (;;) {

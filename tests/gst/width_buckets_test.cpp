@@ -119,7 +119,7 @@ std::vector<std::string> texts_of(GstBuffer* buffer) {
   return texts;
 }
 
-std::string launch(const std::string& more) {
+std::string line_pipeline(const std::string& more) {
   return "clinfer model=" + line_reader() +
          " labels=a,b,c threshold=0.1 inference-region=roi-list " + more;
 }
@@ -140,7 +140,7 @@ TEST(WidthBuckets, AreFewAndHoldTheLine) {
 
 TEST(WidthBuckets, EachLineGoesToItsWidth) {
   for (const char* batch : {"", "batch-size=2"}) {
-    Harness harness(launch(batch));
+    Harness harness(line_pipeline(batch));
     harness.set_caps("BGR", 832, 64);
     for (int i = 0; i < 3; ++i)
       ASSERT_EQ(gst_harness_push(harness.get(), page(harness.info())), GST_FLOW_OK);
@@ -155,7 +155,7 @@ TEST(WidthBuckets, EachLineGoesToItsWidth) {
 }
 
 TEST(WidthBuckets, ReshapeWins) {
-  Harness harness(launch("reshape=224x32"));
+  Harness harness(line_pipeline("reshape=224x32"));
   harness.set_caps("BGR", 832, 64);
   ASSERT_EQ(gst_harness_push(harness.get(), page(harness.info())), GST_FLOW_OK);
   const std::vector<std::string> texts = texts_of(harness.pull().get());
@@ -166,7 +166,7 @@ TEST(WidthBuckets, ReshapeWins) {
 
 // A live stream does not wait: the long line is read right once its width is compiled.
 TEST(WidthBuckets, ALiveStreamGoesOnMeanwhile) {
-  Harness harness(launch("overload-policy=skip-inference"));
+  Harness harness(line_pipeline("overload-policy=skip-inference"));
   harness.set_caps("BGR", 832, 64);
   const gint64 end = g_get_monotonic_time() + static_cast<gint64>(kPatience / 1000);
   std::vector<std::string> texts;

@@ -65,7 +65,7 @@ TEST(HostThreads, EndWhereWorkIsToEnd) {
   EXPECT_LE(asked, 9 + static_cast<int>(kThreads)) << "each thread ends when it is told to";
 }
 
-struct Case {
+struct ThreadsCase {
   const char* type;
   int opset;
   std::vector<std::pair<const char*, const char*>> attributes;
@@ -73,7 +73,7 @@ struct Case {
   size_t outputs = 1, dynamic = 1;  // dynamic: inputs before the first constant
 };
 
-std::vector<Case> cases() {
+std::vector<ThreadsCase> cases() {
   const auto boxes = [](Shape shape, float scale) {
     Tensor all = random_tensor(std::move(shape), 0, scale, 5);
     float* v = all.mutable_data<float>();
@@ -95,7 +95,8 @@ std::vector<Case> cases() {
     inputs.push_back(random_tensor({1, gates * 200, 200}, -0.1f, 0.1f, 10));
     inputs.push_back(random_tensor({1, gates * 200, 200}, -0.1f, 0.1f, 11));
     inputs.push_back(random_tensor({1, gates * 200}, -1, 1, 12));
-    return Case{type, 5, {{"hidden_size", "200"}, {"direction", "forward"}}, inputs, 1 + states, 8};
+    return ThreadsCase{type,   5,          {{"hidden_size", "200"}, {"direction", "forward"}},
+                       inputs, 1 + states, 8};
   };
   const Tensor unsorted = random_ints(ElementType::i32, {1, 200000}, 0, 5000, 3);
   const std::vector<std::pair<const char*, const char*>> top{
@@ -222,7 +223,7 @@ std::vector<Case> cases() {
 }
 
 TEST(HostThreads, ChangeNoResult) {
-  for (const Case& c : cases()) {
+  for (const ThreadsCase& c : cases()) {
     Attributes attributes;
     for (const auto& [name, value] : c.attributes) attributes.set(name, value);
     const auto compute = [&] {

@@ -300,6 +300,12 @@ DeviceTraits tiny_traits() {
   return tiny;
 }
 
+void check_both(const OpDesc& desc, const std::vector<Tensor>& inputs, Tolerance tolerance) {
+  const DeviceTraits gpu = gpu_traits();
+  check_op(desc, inputs, tolerance);
+  check_op(desc, inputs, tolerance, &gpu);
+}
+
 double kernel_us(const OpDesc& desc, const std::vector<Tensor>& inputs,
                  const DeviceTraits& traits) {
   for (const KernelFamily* family : find_op(desc.type, desc.opset)->families) {

@@ -43,6 +43,8 @@ struct Tolerance {
 // (the kernels still run on the device). `only`: the single family to run.
 size_t check_op(const OpDesc& desc, const std::vector<Tensor>& inputs, Tolerance tolerance = {},
                 const DeviceTraits* pretend = nullptr, const std::string& only = "");
+// Does so with the device's own traits, and with those of a GPU.
+void check_both(const OpDesc& desc, const std::vector<Tensor>& inputs, Tolerance tolerance = {});
 // Microseconds that the kernels of the first family that does not reject `desc` take at its default
 // point.
 double kernel_us(const OpDesc& desc, const std::vector<Tensor>& inputs, const DeviceTraits& traits);

@@ -13,7 +13,7 @@
 namespace clinfer::test {
 namespace {
 
-const ConvolutionCase kCases[] = {
+const ConvolutionCase kQuantizedCases[] = {
     {"Convolution", {1, 3, 15, 14}, {16, 3, 3, 3}, "2,2", "1,1", "1,1", "0"},
     {"Convolution", {2, 16, 9, 10}, {35, 16, 1, 1}, "1,1", "0,0", "1,1", "128"},
     {"Convolution", {1, 22, 8, 9}, {17, 22, 3, 3}, "1,1", "2,2", "2,2", "7"},
@@ -30,7 +30,7 @@ const ConvolutionCase kCases[] = {
 // Every second case runs on views.
 TEST(Quantized, ConvolutionsAddUpExactly) {
   bool view = false;
-  for (const ConvolutionCase& c : kCases) {
+  for (const ConvolutionCase& c : kQuantizedCases) {
     std::vector<Tensor> inputs;
     OpDesc desc = describe(c, ElementType::u8, inputs);
     EXPECT_EQ(desc.outputs[0].type, ElementType::f32);
@@ -46,7 +46,7 @@ TEST(Quantized, ConvolutionsAddUpExactly) {
 // Weights that originally had a zero point.
 TEST(Quantized, ConvolutionsMakeUpForShifts) {
   bool view = true;
-  for (const ConvolutionCase& c : kCases) {
+  for (const ConvolutionCase& c : kQuantizedCases) {
     std::vector<Tensor> inputs;
     OpDesc desc = describe(c, ElementType::u8, inputs, true);
     if (view) desc.inputs[0] = with_gaps(desc.inputs[0], 8, 4);
@@ -60,13 +60,13 @@ TEST(Quantized, ConvolutionsWithoutDotProducts) {
   for (size_t i : {1, 2})
     for (const bool shifted : {false, true}) {
       std::vector<Tensor> inputs;
-      const OpDesc desc = describe(kCases[i], ElementType::u8, inputs, shifted);
+      const OpDesc desc = describe(kQuantizedCases[i], ElementType::u8, inputs, shifted);
       check_op(desc, inputs, kExact, &traits);
     }
 }
 
 void check_with(const DeviceTraits& traits) {
-  for (const ConvolutionCase& c : kCases)
+  for (const ConvolutionCase& c : kQuantizedCases)
     for (const bool shifted : {false, true}) {
       std::vector<Tensor> inputs;
       const OpDesc desc = describe(c, ElementType::u8, inputs, shifted);
@@ -81,7 +81,7 @@ TEST(Quantized, ConvolutionsForIntelsDevices) {
   for (size_t i : {2, 9})
     for (const bool shifted : {false, true}) {
       std::vector<Tensor> inputs;
-      const OpDesc desc = describe(kCases[i], ElementType::u8, inputs, shifted);
+      const OpDesc desc = describe(kQuantizedCases[i], ElementType::u8, inputs, shifted);
       check_op(desc, inputs, kExact, &traits);
     }
 }
@@ -109,7 +109,7 @@ TEST(Quantized, ConvolutionsByPairs) {
     check_with(traits);
     // The largest possible pairs.
     std::vector<Tensor> inputs;
-    OpDesc desc = describe(kCases[3], ElementType::u8, inputs);
+    OpDesc desc = describe(kQuantizedCases[3], ElementType::u8, inputs);
     for (auto [tensor, low, high] : {std::tuple(0, 0.f, 255.f), std::tuple(1, -128.f, 127.f)}) {
       std::vector<float> values = inputs[tensor].to_floats();
       for (float& value : values) value = value < (low + high) / 2 ? low : high;
@@ -129,7 +129,7 @@ TEST(Quantized, ProgramsWithInstructionsOfTheProcessorGoThroughTheCache) {
     kinds.emplace_back(kinds[0]).dot = DotProduct::pairs;
   for (const DeviceTraits& traits : kinds) {
     std::vector<Tensor> inputs;
-    const OpDesc desc = describe(kCases[1], ElementType::u8, inputs);
+    const OpDesc desc = describe(kQuantizedCases[1], ElementType::u8, inputs);
     std::vector<ocl::Instantiation> programs;
     for (const KernelFamily* family : find_op(desc.type, desc.opset)->families)
       if (family->reject(desc, traits).empty())
@@ -152,7 +152,7 @@ TEST(Quantized, ConvolutionsOfFloatsMakeBytes) {
   for (size_t i : {1, 2, 4, 5, 6})
     for (const bool keeps : {false, true}) {
       std::vector<Tensor> inputs;
-      OpDesc desc = describe(kCases[i], ElementType::f32, inputs);
+      OpDesc desc = describe(kQuantizedCases[i], ElementType::f32, inputs);
       if (keeps) {
         desc.outputs.push_back(with_gaps(desc.outputs[0], 3, 5));
         desc.tail.push_back({"keep"});
@@ -170,7 +170,7 @@ TEST(Quantized, ConvolutionsCountFromTheLowestLevel) {
   const DeviceTraits gpu = gpu_traits();
   for (size_t i : {1, 3, 5}) {
     std::vector<Tensor> inputs;
-    OpDesc desc = describe(kCases[i], ElementType::u8, inputs);
+    OpDesc desc = describe(kQuantizedCases[i], ElementType::u8, inputs);
     const Shape channels{1, desc.outputs[0].shape[1], 1, 1};
     add_constant(desc, inputs, "multiply", random_tensor(channels, 0.001f, 0.003f, 3));
     desc.tail.push_back({"to_byte", -128, 127});
@@ -183,7 +183,7 @@ TEST(Quantized, ConvolutionsCountFromTheLowestLevel) {
 TEST(Quantized, ConvolutionsAddBytesAndRequantise) {
   for (size_t i : {0, 4, 5}) {
     std::vector<Tensor> inputs;
-    OpDesc desc = describe(kCases[i], ElementType::u8, inputs);
+    OpDesc desc = describe(kQuantizedCases[i], ElementType::u8, inputs);
     desc.outputs[0] = with_gaps(desc.outputs[0], 3, 5);
     add_bytes(desc, inputs);
     quantize_output(desc, inputs, 0.005f, 255);
@@ -194,7 +194,7 @@ TEST(Quantized, ConvolutionsAddBytesAndRequantise) {
 TEST(Quantized, ConvolutionsKeepWhatTheyRequantise) {
   for (size_t i : {0, 1, 4, 5}) {
     std::vector<Tensor> inputs;
-    OpDesc desc = describe(kCases[i], ElementType::u8, inputs);
+    OpDesc desc = describe(kQuantizedCases[i], ElementType::u8, inputs);
     desc.outputs.push_back(with_gaps(desc.outputs[0], 3, 5));
     desc.tail.push_back({"keep"});
     quantize_output(desc, inputs, 0.005f, 255);
@@ -291,17 +291,17 @@ TEST(Quantized, TiesGoToEvenAndEndsAreKept) {
 
 TEST(Quantized, RefusesWhatIsNotBytes) {
   std::vector<Tensor> inputs;
-  OpDesc desc = describe(kCases[1], ElementType::u8, inputs);
+  OpDesc desc = describe(kQuantizedCases[1], ElementType::u8, inputs);
   desc.outputs[0].type = ElementType::u8;  // without a tail that converts to bytes
   EXPECT_TRUE(
       refusals(desc, gpu_traits()).contains("the output is neither of a float type nor quantised"));
   EXPECT_FALSE(refusals(desc, gpu_traits()).contains("")) << "a family takes it";
-  desc = describe(kCases[1], ElementType::u8, inputs);
+  desc = describe(kQuantizedCases[1], ElementType::u8, inputs);
   desc.constants[1] = {};
   EXPECT_TRUE(refusals(desc, gpu_traits()).contains("the weights are not constant small integers"));
   EXPECT_FALSE(refusals(desc, gpu_traits()).contains("")) << "a family takes it";
-  desc = describe(kCases[1], ElementType::u8, inputs, true);
-  desc.constants[1] = random_ints(ElementType::i16, kCases[1].filter, -255, 255, 2);
+  desc = describe(kQuantizedCases[1], ElementType::u8, inputs, true);
+  desc.constants[1] = random_ints(ElementType::i16, kQuantizedCases[1].filter, -255, 255, 2);
   EXPECT_TRUE(refusals(desc, gpu_traits())
                   .contains("the weights of a channel lie more than 255 apart, or from 0"));
   EXPECT_FALSE(refusals(desc, gpu_traits()).contains("")) << "a family takes it";

@@ -27,6 +27,11 @@ std::string error_of(const std::string& type, int opset, const Attributes& attri
 
 // Tensors from values written in a test.
 Tensor floats(Shape shape, const std::vector<float>& values);
+inline Tensor number(float value) { return floats({}, {value}); }
+// Attributes of operations that take values between pixels.
+inline Attributes sampling(const char* mode, const char* padding, const char* align_corners) {
+  return attributes({{"mode", mode}, {"padding_mode", padding}, {"align_corners", align_corners}});
+}
 Tensor ints(const std::vector<int64_t>& values);  // i64, one dimension
 Tensor ints(Shape shape, const std::vector<int64_t>& values);
 Tensor scalar(int64_t value);

@@ -24,13 +24,13 @@ using opencl::PointerKind;
 using test::error_of;
 using test::says;
 
-const Shape kShape{1, 1, 16, 24};
+const Shape kMapShape{1, 1, 16, 24};
 constexpr size_t kElements = 16 * 24, kBytes = kElements * sizeof(float);
 
 // The exponential of a picture.
 std::shared_ptr<const Model> exponential() {
   test::SmallIr ir;
-  ir.result(ir.add("Exp", 1, "", {ir.input(kShape)}, kShape));
+  ir.result(ir.add("Exp", 1, "", {ir.input(kMapShape)}, kMapShape));
   return ir.read();
 }
 
@@ -141,7 +141,7 @@ class Pointers : public ::testing::Test {
     std::vector<std::vector<float>> wanted;
     std::vector<Tensor> inputs;
     for (unsigned n = 0; n < 2; ++n) {
-      inputs.push_back(test::random_tensor(kShape, 0, 3, n));
+      inputs.push_back(test::random_tensor(kMapShape, 0, 3, n));
       wanted.push_back(test::infer(*request, inputs.back()));
     }
     opencl::set_input_pointer(*request, 0, in.kind, in.data.get() + offset, kBytes);
@@ -226,7 +226,7 @@ TEST_F(Pointers, OfDetectors) {
 // Kernels do not write where they read, in whichever way the memory was given.
 TEST_F(Pointers, InAndOutMayBeTheSameMemory) {
   const auto request = compile(exponential())->create_request();
-  const Tensor input = test::random_tensor(kShape, 0, 1, 7);
+  const Tensor input = test::random_tensor(kMapShape, 0, 1, 7);
   const std::vector<float> wanted = test::infer(*request, input);
   std::vector<Memory> memories{host(kBytes)};
   if (has_svm()) memories.push_back(svm(kBytes));
@@ -278,7 +278,7 @@ TEST_F(Pointers, OtherImagesOfABatchStay) {
 TEST_F(Pointers, RefuseWhatCannotBeUsed) {
   const auto model = compile(exponential());
   const auto request = model->create_request();
-  const Tensor input = test::random_tensor(kShape, 0, 1, 7);
+  const Tensor input = test::random_tensor(kMapShape, 0, 1, 7);
   const std::vector<float> wanted = test::infer(*request, input);
   const Memory memory = host(kBytes);
   const auto refusal = [&](PointerKind kind, void* data, size_t bytes) {
@@ -341,7 +341,7 @@ TEST_F(Pointers, OfUnifiedSharedMemoryAreLookedAt) {
   EXPECT_TRUE(says(refusal(foreign), "it is of another context"));
   usm<clMemFreeINTEL_fn>("clMemFreeINTEL")(other(), foreign);
 
-  const Tensor input = test::random_tensor(kShape, 0, 1, 7);
+  const Tensor input = test::random_tensor(kMapShape, 0, 1, 7);
   const std::vector<float> wanted = test::infer(*request, input);
   small.write(input.raw(), kBytes);
   EXPECT_EQ(refusal(small.data.get()), "");
@@ -357,7 +357,7 @@ TEST_F(Pointers, WaitForAnEvent) {
   if (!has_svm()) GTEST_SKIP() << "the device has no SVM";
   const auto model = opencl::compile(exponential(), {}, {context_(), nullptr, nullptr});
   const auto request = model->create_request();
-  const Tensor input = test::random_tensor(kShape, 0, 3, 5);
+  const Tensor input = test::random_tensor(kMapShape, 0, 3, 5);
   const std::vector<float> wanted = test::infer(*request, input);
   const Memory memory = svm(kBytes);
   const cl::UserEvent filled(context_);
@@ -373,7 +373,7 @@ TEST_F(Pointers, WaitForAnEvent) {
 // Host memory may be freed once another input was set.
 TEST_F(Pointers, OfTheHostMayComeAndGo) {
   const auto request = compile(exponential())->create_request();
-  const Tensor input = test::random_tensor(kShape, 0, 3, 5);
+  const Tensor input = test::random_tensor(kMapShape, 0, 3, 5);
   const std::vector<float> wanted = test::infer(*request, input);
   for (int n = 0; n < 20; ++n) {
     {

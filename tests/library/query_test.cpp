@@ -26,22 +26,22 @@ Config on(const std::string& device) {
 
 using test::error_of;
 
-const Shape kShape{1, 2, 4, 4};
+const Shape kQueryShape{1, 2, 4, 4};
 
 // Four layers in a row: x -> max(x, 0) -> `middle` -> + 1 -> * 2.
 SmallIr row(const std::string& middle, int opset) {
   SmallIr ir;
   const int one = ir.constant({1, 1, 1, 1}, {1}), two = ir.constant({1, 1, 1, 1}, {2});
-  const int first = ir.add("ReLU", 1, "", {ir.input(kShape)}, kShape, "first");
-  const int second = ir.add(middle, opset, "", {first}, kShape, "second");
-  const int third = ir.add("Add", 1, "", {second, one}, kShape, "third");
-  ir.result(ir.add("Multiply", 1, "", {third, two}, kShape, "fourth"));
+  const int first = ir.add("ReLU", 1, "", {ir.input(kQueryShape)}, kQueryShape, "first");
+  const int second = ir.add(middle, opset, "", {first}, kQueryShape, "second");
+  const int third = ir.add("Add", 1, "", {second, one}, kQueryShape, "third");
+  ir.result(ir.add("Multiply", 1, "", {third, two}, kQueryShape, "fourth"));
   return ir;
 }
 
 float computed(CompiledModel& model, float value) {
   const auto request = model.create_request();
-  request->set_input(0, Tensor::of(ElementType::f32, kShape, std::vector<float>(32, value)));
+  request->set_input(0, Tensor::of(ElementType::f32, kQueryShape, std::vector<float>(32, value)));
   request->start();
   request->wait();
   return request->output(0).data<float>()[31];

@@ -11,13 +11,9 @@
 namespace clinfer {
 namespace {
 
+using test::filled;
 using test::SmallIr;
 using Shapes = std::vector<Shape>;
-
-Tensor filled(const Shape& shape, float value) {
-  return Tensor::of(ElementType::f32, shape,
-                    std::vector<float>(static_cast<size_t>(count(shape)), value));
-}
 
 // max(x, 0) + x of open inputs.
 SmallIr open_model(const Shape& shape) {

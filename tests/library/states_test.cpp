@@ -11,6 +11,7 @@
 namespace clinfer {
 namespace {
 
+using test::filled;
 using test::SmallIr;
 using test::sum_model;
 
@@ -19,11 +20,6 @@ Config on_cpu() {
   config.device = "CPU";
   config.precision = Precision::f32;
   return config;
-}
-
-Tensor filled(const Shape& shape, float value) {
-  return Tensor::of(ElementType::f32, shape,
-                    std::vector<float>(static_cast<size_t>(count(shape)), value));
 }
 
 float infer(InferRequest& request, const Shape& shape, float value) {

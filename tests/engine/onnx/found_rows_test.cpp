@@ -11,6 +11,7 @@
 #include "engine/graph/evaluate.h"
 #include "engine/runtime/model.h"
 #include "tests/engine/onnx/onnx_builder.h"
+#include "tests/engine/onnx/onnx_results.h"
 
 namespace clinfer {
 namespace {
@@ -42,10 +43,6 @@ void add_if(OnnxBuilder& b, const std::string& condition, const std::string& the
     OnnxBuilder::fill(*graph.add_node(), type, {of}, {std::string(name) + "_y"});
     graph.add_output()->set_name(std::string(name) + "_y");
   }
-}
-
-Tensor floats(const Shape& shape, const Values& values) {
-  return Tensor::of(ElementType::f32, shape, values);
 }
 
 bool has(const OnnxModel& model, const std::string& type) {

@@ -10,16 +10,13 @@
 #include "engine/graph/evaluate.h"
 #include "engine/runtime/model.h"
 #include "tests/engine/onnx/onnx_builder.h"
+#include "tests/engine/onnx/onnx_results.h"
 
 namespace clinfer {
 namespace {
 
 namespace fs = std::filesystem;
 using T = onnx::TensorProto;
-
-Tensor floats(const Shape& shape, const std::vector<float>& values) {
-  return Tensor::of(ElementType::f32, shape, values);
-}
 
 std::vector<float> first_result(const OnnxModel& model, const std::vector<Tensor>& inputs) {
   return evaluate_graph(*model.graph, inputs).at(0).to_floats();
@@ -29,15 +26,6 @@ InputShapes named(const std::string& name, const Shape& shape) {
   InputShapes shapes;
   shapes.inputs.emplace_back(name, shape);
   return shapes;
-}
-
-std::string refusal(const OnnxBuilder& builder, const InputShapes& shapes = {}) {
-  try {
-    builder.read(shapes);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was refused";
 }
 
 size_t count_of(const Graph& graph, std::string_view type) {

@@ -27,9 +27,9 @@ inline void expect_near(const Tensor& got, const std::vector<float>& wanted, flo
 }
 
 // The message of the error that reading the model throws.
-inline std::string refusal(const OnnxBuilder& b) {
+inline std::string refusal(const OnnxBuilder& b, const InputShapes& shapes = {}) {
   try {
-    b.read();
+    b.read(shapes);
   } catch (const Error& error) {
     return error.what();
   }

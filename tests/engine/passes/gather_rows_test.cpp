@@ -7,11 +7,7 @@ namespace {
 using test::count_of;
 using test::expect_same_values;
 using test::GraphBuilder;
-
-Edge integers(GraphBuilder& b, const std::vector<int64_t>& values) {
-  return b.constant(
-      Tensor::of<int64_t>(ElementType::i64, {static_cast<int64_t>(values.size())}, values));
-}
+using test::integers;
 
 Edge shaped(GraphBuilder& b, const Edge& x, const std::vector<int64_t>& shape) {
   return b.op("Reshape", 1, {x, integers(b, shape)}, {{"special_zero", "false"}});

@@ -7,15 +7,11 @@ namespace {
 using test::count_of;
 using test::expect_same_values;
 using test::GraphBuilder;
+using test::integers;
 
 Edge list(GraphBuilder& b, const std::vector<float>& values) {
   return b.constant(
       Tensor::of<float>(ElementType::f32, {static_cast<int64_t>(values.size())}, values));
-}
-
-Edge integers(GraphBuilder& b, const std::vector<int64_t>& values) {
-  return b.constant(
-      Tensor::of<int64_t>(ElementType::i64, {static_cast<int64_t>(values.size())}, values));
 }
 
 TEST(UnifyForms, BatchNormsAreProductsAndSums) {

@@ -21,9 +21,9 @@ namespace {
 using test::GraphBuilder;
 using test::random_tensor;
 
-using Port = Body::Port;
+using BodyPort = Body::Port;
 
-Port sliced(size_t outer, size_t inner, int64_t axis, int64_t stride, int64_t part = 1) {
+BodyPort sliced(size_t outer, size_t inner, int64_t axis, int64_t stride, int64_t part = 1) {
   return {outer, inner, true, axis, stride < 0 ? -1 : 0, stride < 0 ? 0 : -1, stride, part};
 }
 
@@ -81,7 +81,7 @@ std::unique_ptr<Graph> loop_graph(GraphBuilder& b, const std::string& type,
                                   std::vector<Edge> inputs,
                                   const std::shared_ptr<GraphBody>& body) {
   size_t outputs = 0;
-  for (const Port& port : body->outputs) outputs = std::max(outputs, port.outer + 1);
+  for (const BodyPort& port : body->outputs) outputs = std::max(outputs, port.outer + 1);
   const Edge loop = Insertion(b.graph(), nullptr, "loop")
                         .op(type, type == "Loop" ? 5 : 1, std::move(inputs), {}, outputs, {body});
   for (size_t k = 0; k < outputs; ++k) b.result({loop.node, static_cast<int>(k)});

@@ -5,7 +5,7 @@
 namespace clinfer::test {
 namespace {
 
-void expect_near(const Tensor& got, const Shape& shape, const std::vector<float>& want) {
+void expect_spectrum(const Tensor& got, const Shape& shape, const std::vector<float>& want) {
   EXPECT_EQ(got.shape(), shape);
   const std::vector<float> values = got.to_floats();
   ASSERT_EQ(values.size(), want.size());
@@ -13,18 +13,19 @@ void expect_near(const Tensor& got, const Shape& shape, const std::vector<float>
 }
 
 TEST(Fourier, Values) {
-  expect_near(run("DFT", 7, {}, {floats({4, 2}, {1, 0, 2, 0, 3, 0, 4, 0}), ints({0})})[0], {4, 2},
-              {10, 0, -2, 2, -2, 0, -2, -2});
-  expect_near(run("RDFT", 9, {}, {floats({4}, {1, 2, 3, 4}), ints({0})})[0], {3, 2},
-              {10, 0, -2, 2, -2, 0});
-  expect_near(run("RDFT", 9, {}, {floats({4}, {1, 2, 3, 4}), ints({0}), ints({2})})[0], {2, 2},
-              {3, 0, -1, 0});
-  expect_near(run("RDFT", 9, {}, {floats({2}, {3, 1}), ints({-1}), ints({4})})[0], {3, 2},
-              {4, 0, 3, -1, 2, 0});
-  expect_near(run("IRDFT", 9, {}, {floats({3, 2}, {10, 0, -2, 2, -2, 0}), ints({0}), ints({4})})[0],
-              {4}, {1, 2, 3, 4});
-  expect_near(run("IRDFT", 9, {}, {floats({2, 2}, {3, 0, -1, 0}), ints({0}), ints({3})})[0], {3},
-              {0.333333f, 1.333333f, 1.333333f});
+  expect_spectrum(run("DFT", 7, {}, {floats({4, 2}, {1, 0, 2, 0, 3, 0, 4, 0}), ints({0})})[0],
+                  {4, 2}, {10, 0, -2, 2, -2, 0, -2, -2});
+  expect_spectrum(run("RDFT", 9, {}, {floats({4}, {1, 2, 3, 4}), ints({0})})[0], {3, 2},
+                  {10, 0, -2, 2, -2, 0});
+  expect_spectrum(run("RDFT", 9, {}, {floats({4}, {1, 2, 3, 4}), ints({0}), ints({2})})[0], {2, 2},
+                  {3, 0, -1, 0});
+  expect_spectrum(run("RDFT", 9, {}, {floats({2}, {3, 1}), ints({-1}), ints({4})})[0], {3, 2},
+                  {4, 0, 3, -1, 2, 0});
+  expect_spectrum(
+      run("IRDFT", 9, {}, {floats({3, 2}, {10, 0, -2, 2, -2, 0}), ints({0}), ints({4})})[0], {4},
+      {1, 2, 3, 4});
+  expect_spectrum(run("IRDFT", 9, {}, {floats({2, 2}, {3, 0, -1, 0}), ints({0}), ints({3})})[0],
+                  {3}, {0.333333f, 1.333333f, 1.333333f});
 }
 
 TEST(Fourier, BackAndForth) {
@@ -32,10 +33,12 @@ TEST(Fourier, BackAndForth) {
   const Tensor axes = ints({1, -1});
   const Tensor half = run("RDFT", 9, {}, {data, axes})[0];
   EXPECT_EQ(half.shape(), (Shape{2, 5, 4, 4, 2}));
-  expect_near(run("IRDFT", 9, {}, {half, axes, ints({5, 6})})[0], data.shape(), data.to_floats());
+  expect_spectrum(run("IRDFT", 9, {}, {half, axes, ints({5, 6})})[0], data.shape(),
+                  data.to_floats());
   const Tensor pairs = random_tensor({3, 7, 2});
   const Tensor spectrum = run("DFT", 7, {}, {pairs, ints({0, 1})})[0];
-  expect_near(run("IDFT", 7, {}, {spectrum, ints({0, 1})})[0], pairs.shape(), pairs.to_floats());
+  expect_spectrum(run("IDFT", 7, {}, {spectrum, ints({0, 1})})[0], pairs.shape(),
+                  pairs.to_floats());
 }
 
 TEST(Fourier, FramesOfASignal) {
@@ -46,10 +49,11 @@ TEST(Fourier, FramesOfASignal) {
   const std::vector<float> first{3.5f, 0, -1.5f, -2, -0.5f, 0}, second{4, 0, 0, -4, -4, 0};
   std::vector<float> both = first;
   both.insert(both.end(), second.begin(), second.end());
-  expect_near(run("STFT", 15, as_is, {signal, window, scalar(4), scalar(2)})[0], {2, 3, 2}, both);
+  expect_spectrum(run("STFT", 15, as_is, {signal, window, scalar(4), scalar(2)})[0], {2, 3, 2},
+                  both);
   const std::vector<float> bins{3.5f, 0, 4, 0, -1.5f, -2, 0, -4, -0.5f, 0, -4, 0};
-  expect_near(run("STFT", 15, transposed, {signal, window, scalar(4), scalar(2)})[0], {3, 2, 2},
-              bins);
+  expect_spectrum(run("STFT", 15, transposed, {signal, window, scalar(4), scalar(2)})[0], {3, 2, 2},
+                  bins);
   const Tensor batch = random_tensor({2, 9});
   EXPECT_EQ(run("STFT", 15, as_is, {batch, window, scalar(3), scalar(3)})[0].shape(),
             (Shape{2, 3, 2, 2}));

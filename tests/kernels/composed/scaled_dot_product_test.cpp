@@ -7,7 +7,7 @@
 namespace clinfer::test {
 namespace {
 
-const Attributes kPlain = attributes({{"causal", "false"}});
+const Attributes kPlainAttention = attributes({{"causal", "false"}});
 const Attributes kCausal = attributes({{"causal", "true"}});
 
 // Two queries over three keys of one number each; the values are 1, 10, 100.
@@ -19,7 +19,7 @@ std::vector<float> attend(const Attributes& how, std::vector<Tensor> more) {
 }
 
 TEST(ScaledDotProduct, WeighsValuesByScores) {
-  const std::vector<float> plain = attend(kPlain, {});
+  const std::vector<float> plain = attend(kPlainAttention, {});
   EXPECT_NEAR(plain[0], 37, 1e-4);
   const float a = 1, b = std::exp(1.0f), c = std::exp(2.0f);
   EXPECT_NEAR(plain[1], (a + 10 * b + 100 * c) / (a + b + c), 1e-3);
@@ -30,18 +30,18 @@ TEST(ScaledDotProduct, WeighsValuesByScores) {
 
 TEST(ScaledDotProduct, TakesMasksAndScale) {
   const Tensor allowed = Tensor::of(ElementType::boolean, {1, 3}, std::vector<int64_t>{1, 0, 1});
-  EXPECT_NEAR(attend(kPlain, {allowed})[0], 50.5f, 1e-4);
+  EXPECT_NEAR(attend(kPlainAttention, {allowed})[0], 50.5f, 1e-4);
   const Tensor added = floats({2, 3}, {0, 0, -100, -100, -100, 0});
-  EXPECT_NEAR(attend(kPlain, {added})[0], 5.5f, 1e-4);
-  EXPECT_NEAR(attend(kPlain, {added})[1], 100, 1e-3);
+  EXPECT_NEAR(attend(kPlainAttention, {added})[0], 5.5f, 1e-4);
+  EXPECT_NEAR(attend(kPlainAttention, {added})[1], 100, 1e-3);
   const Tensor none = floats({}, {0});
-  EXPECT_NEAR(attend(kPlain, {none, floats({1}, {0})})[1], 37, 1e-4);
+  EXPECT_NEAR(attend(kPlainAttention, {none, floats({1}, {0})})[1], 37, 1e-4);
 }
 
 TEST(ScaledDotProduct, Refuses) {
   const auto refused = [](Shape q, Shape k, Shape v) {
     return error_of(
-        "ScaledDotProductAttention", 13, kPlain,
+        "ScaledDotProductAttention", 13, kPlainAttention,
         {random_tensor(std::move(q)), random_tensor(std::move(k)), random_tensor(std::move(v))});
   };
   EXPECT_TRUE(says(refused({1, 2, 3}, {1, 2, 4}, {1, 2, 3}),

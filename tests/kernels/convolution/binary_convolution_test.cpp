@@ -7,8 +7,8 @@
 namespace clinfer::test {
 namespace {
 
-OpDesc describe(const Shape& data, const Shape& filter, const char* strides, const char* pads,
-                const char* pad_value, std::vector<Tensor>& inputs) {
+OpDesc describe_binary(const Shape& data, const Shape& filter, const char* strides,
+                       const char* pads, const char* pad_value, std::vector<Tensor>& inputs) {
   inputs = {random_tensor(data, -1, 1, 1), random_ints(ElementType::u8, filter, 0, 1, 2)};
   return make_desc("BinaryConvolution", 1,
                    attributes({{"strides", strides},
@@ -21,7 +21,7 @@ OpDesc describe(const Shape& data, const Shape& filter, const char* strides, con
 
 TEST(BinaryConvolution, EqualsAConvolutionOfSigns) {
   std::vector<Tensor> inputs;
-  const OpDesc desc = describe({2, 5, 4, 4}, {3, 5, 3, 3}, "1,1", "1,1", "0", inputs);
+  const OpDesc desc = describe_binary({2, 5, 4, 4}, {3, 5, 3, 3}, "1,1", "1,1", "0", inputs);
   std::vector<float> data = inputs[0].to_floats(), bits = inputs[1].to_floats();
   for (float& v : data) v = v > 0 ? 1.0f : -1.0f;
   for (float& v : bits) v = v > 0 ? 1.0f : -1.0f;
@@ -62,7 +62,7 @@ TEST(BinaryConvolution, Refuses) {
 TEST(BinaryConvolution, Kernel) {
   std::vector<Tensor> inputs;
   for (const char* pad : {"-1", "0", "1"}) {
-    OpDesc desc = describe({2, 35, 5, 6}, {7, 35, 3, 3}, "2,1", "1,1", pad, inputs);
+    OpDesc desc = describe_binary({2, 35, 5, 6}, {7, 35, 3, 3}, "2,1", "1,1", pad, inputs);
     desc.tail.push_back({"relu"});
     desc.inputs[0] = with_gaps(desc.inputs[0]);
     desc.outputs[0] = with_gaps(desc.outputs[0], 2, 1);

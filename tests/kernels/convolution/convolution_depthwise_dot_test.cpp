@@ -9,7 +9,7 @@ constexpr const char* kFamily = "conv_depthwise_dot";
 
 // Both sizes of the kernel with each stride; borders on all sides and on none; tiles, lines and lanes past
 // the end; one zero point, and one for each channel.
-const ConvolutionCase kCases[] = {
+const ConvolutionCase kDotCases[] = {
     {"GroupConvolution", {1, 24, 9, 7}, {24, 1, 1, 3, 3}, "1,1", "1,1", "1,1", "3"},
     {"GroupConvolution", {2, 64, 6, 13}, {64, 1, 1, 3, 3}, "2,2", "1,1", "1,1", "0"},
     {"GroupConvolution", {1, 8, 11, 10}, {8, 1, 1, 5, 5}, "1,1", "2,2", "1,1", "255"},
@@ -22,7 +22,7 @@ const ConvolutionCase kCases[] = {
 TEST(ConvolutionDepthwiseDot, BytesAddUpExactly) {
   const DeviceTraits traits = matrix_traits();
   bool view = false;
-  for (const ConvolutionCase& c : kCases) {
+  for (const ConvolutionCase& c : kDotCases) {
     std::vector<Tensor> inputs;
     OpDesc desc = describe(c, ElementType::u8, inputs);
     if (view) desc.inputs[0] = with_gaps(desc.inputs[0], 8, 16);
@@ -36,7 +36,7 @@ TEST(ConvolutionDepthwiseDot, MakesBytes) {
   const DeviceTraits traits = matrix_traits();
   for (const size_t i : {1, 3}) {
     std::vector<Tensor> inputs;
-    OpDesc desc = describe(kCases[i], ElementType::u8, inputs);
+    OpDesc desc = describe(kDotCases[i], ElementType::u8, inputs);
     add_bytes(desc, inputs);
     quantize_output(desc, inputs, 1e-3f, 255);
     check_op(desc, inputs, kOneByte, &traits, kFamily);
@@ -49,7 +49,7 @@ TEST(ConvolutionDepthwiseDot, HoldsTheLargestSums) {
   for (const char* zero : {"0", "255"})
     for (const float weight : {-128.f, 127.f}) {
       std::vector<Tensor> inputs;
-      ConvolutionCase c = kCases[2];
+      ConvolutionCase c = kDotCases[2];
       c.zero_point = zero;
       OpDesc desc = describe(c, ElementType::u8, inputs);
       const auto fill = [&](size_t i, float value) {
@@ -72,7 +72,7 @@ TEST(ConvolutionDepthwiseDot, RefusesWhatItCannotRead) {
       if (family->name == kFamily) return family->reject(desc, matrix_traits());
     return std::string("no family");
   };
-  const ConvolutionCase good = kCases[0];
+  const ConvolutionCase good = kDotCases[0];
   EXPECT_EQ(why(good, 4), "");
   EXPECT_NE(why(good, 2).find("whole words"), std::string::npos) << why(good, 2);
   EXPECT_NE(why(good, 4, true).find("shift"), std::string::npos);

@@ -7,14 +7,14 @@
 namespace clinfer::test {
 namespace {
 
-struct Case {
+struct DeformableCase {
   Shape data, filter;
   const char *strides, *pads, *dilations, *groups, *deformable;
   bool border = false, mask = false;
   float reach = 0.9f;
 };
 
-OpDesc describe(const Case& c, std::vector<Tensor>& inputs, int opset = 8) {
+OpDesc describe_deformable(const DeformableCase& c, std::vector<Tensor>& inputs, int opset = 8) {
   const std::vector<Tensor> plain{
       random_tensor(c.data), random_tensor({c.filter[0], c.data[1], c.filter[2], c.filter[3]})};
   const Attributes geometry = attributes({{"strides", c.strides},
@@ -36,7 +36,7 @@ OpDesc describe(const Case& c, std::vector<Tensor>& inputs, int opset = 8) {
 
 TEST(DeformableConvolution, WithoutOffsetsIsAConvolution) {
   std::vector<Tensor> inputs;
-  const OpDesc desc = describe(
+  const OpDesc desc = describe_deformable(
       {{2, 4, 6, 5}, {6, 2, 3, 3}, "2,1", "1,1", "1,1", "2", "2", false, false, 0}, inputs, 1);
   const Tensor grouped = inputs[2].reshaped({2, 3, 2, 3, 3});
   const std::vector<Tensor> plain{inputs[0], grouped};
@@ -73,13 +73,16 @@ TEST(DeformableConvolution, SamplesAtTheBorder) {
 
 TEST(DeformableConvolution, RefusesWhatCannotBe) {
   std::vector<Tensor> inputs;
-  EXPECT_THROW(describe({{1, 4, 6, 6}, {5, 3, 3, 3}, "1,1", "1,1", "1,1", "1", "1"}, inputs),
-               Error);
-  EXPECT_THROW(describe({{1, 4, 6, 6}, {5, 4, 3, 3}, "1,1", "1,1", "1,1", "1", "3"}, inputs),
-               Error);
-  EXPECT_THROW(describe({{1, 4, 6, 6}, {5, 4, 3, 3}, "1,1", "1,1", "1,1", "0", "1"}, inputs),
-               Error);
-  describe({{1, 4, 6, 6}, {5, 4, 3, 3}, "1,1", "1,1", "1,1", "1", "1"}, inputs);
+  EXPECT_THROW(
+      describe_deformable({{1, 4, 6, 6}, {5, 3, 3, 3}, "1,1", "1,1", "1,1", "1", "1"}, inputs),
+      Error);
+  EXPECT_THROW(
+      describe_deformable({{1, 4, 6, 6}, {5, 4, 3, 3}, "1,1", "1,1", "1,1", "1", "3"}, inputs),
+      Error);
+  EXPECT_THROW(
+      describe_deformable({{1, 4, 6, 6}, {5, 4, 3, 3}, "1,1", "1,1", "1,1", "0", "1"}, inputs),
+      Error);
+  describe_deformable({{1, 4, 6, 6}, {5, 4, 3, 3}, "1,1", "1,1", "1,1", "1", "1"}, inputs);
   inputs[1] = random_tensor({1, 18, 6, 5});
   EXPECT_TRUE(
       says(error_of("DeformableConvolution", 1,
@@ -90,15 +93,15 @@ TEST(DeformableConvolution, RefusesWhatCannotBe) {
 
 TEST(DeformableConvolution, Kernel) {
   std::vector<Tensor> inputs;
-  for (const Case& c :
-       {Case{{1, 4, 6, 6}, {5, 4, 3, 3}, "1,1", "1,1", "1,1", "1", "1"},
-        Case{{2, 6, 7, 5}, {8, 3, 3, 3}, "2,1", "1,1", "1,1", "2", "3", true, true, 2.5f},
-        Case{{1, 2, 8, 8}, {20, 2, 3, 3}, "1,1", "2,2", "2,2", "1", "2", false, true}}) {
-    OpDesc desc = describe(c, inputs);
+  for (const DeformableCase& c :
+       {DeformableCase{{1, 4, 6, 6}, {5, 4, 3, 3}, "1,1", "1,1", "1,1", "1", "1"},
+        DeformableCase{{2, 6, 7, 5}, {8, 3, 3, 3}, "2,1", "1,1", "1,1", "2", "3", true, true, 2.5f},
+        DeformableCase{{1, 2, 8, 8}, {20, 2, 3, 3}, "1,1", "2,2", "2,2", "1", "2", false, true}}) {
+    OpDesc desc = describe_deformable(c, inputs);
     check_op(desc, inputs);
   }
-  OpDesc desc =
-      describe({{1, 4, 6, 6}, {8, 4, 3, 3}, "1,1", "1,1", "1,1", "1", "2", true, true}, inputs);
+  OpDesc desc = describe_deformable(
+      {{1, 4, 6, 6}, {8, 4, 3, 3}, "1,1", "1,1", "1,1", "1", "2", true, true}, inputs);
   desc.tail.push_back({"relu"});
   for (size_t i : {0, 1, 3}) desc.inputs[i] = with_gaps(desc.inputs[i]);
   desc.outputs[0] = with_gaps(desc.outputs[0], 3, 1);

@@ -38,15 +38,15 @@ struct Scene {
   Tensor boxes, scores;
 };
 
-struct Case {
+struct ListCase {
   std::string name;
   OpDesc desc;
   std::vector<Tensor> inputs;
 };
 
-std::vector<Case> cases(int64_t count) {
+std::vector<ListCase> cases(int64_t count) {
   const Scene scene(count);
-  std::vector<Case> cases;
+  std::vector<ListCase> cases;
   const auto add = [&](const char* type, const Attributes& a, std::vector<Tensor> inputs,
                        std::vector<bool> constant, size_t outputs) {
     OpDesc desc = make_desc(type, 4, a, inputs, constant, outputs);
@@ -94,7 +94,7 @@ TEST(BoxLists, DISABLED_Speed) {
   traits.is_cpu = false;
   std::printf("%-18s %8s %12s %12s\n", "", "boxes", "kernels us", "host us");
   for (int64_t count : {100, 1000, 10000})
-    for (const Case& c : cases(count)) {
+    for (const ListCase& c : cases(count)) {
       double host = std::numeric_limits<double>::infinity();
       for (int i = 0; i < 10; ++i) {
         const auto start = std::chrono::steady_clock::now();

@@ -18,7 +18,7 @@ Rows rows_of(const Tensor& out) {
   return rows;
 }
 
-Attributes settings(std::initializer_list<std::pair<const char*, const char*>> more = {}) {
+Attributes output_settings(std::initializer_list<std::pair<const char*, const char*>> more = {}) {
   Attributes a = attributes({{"num_classes", "2"},
                              {"keep_top_k", "4"},
                              {"top_k", "10"},
@@ -54,22 +54,22 @@ const std::vector<float> kStill(12, 0.0f);
 TEST(DetectionOutput, ThresholdSortAndSuppress) {
   // Overlap of the first two: 0.75 / 1.25 = 0.6.
   const std::vector<float> scores{0.1f, 0.8f, 0.1f, 0.9f, 0.7f, 0.31f};
-  EXPECT_EQ(detect(settings(), kStill, scores),
+  EXPECT_EQ(detect(output_settings(), kStill, scores),
             (Rows{{0, 1, 0.9f, 0.25f, 0, 1.25f, 1}, {0, 1, 0.31f, 0.5f, 2, 1, 3}}));
-  EXPECT_EQ(detect(settings({{"nms_threshold", "0.61"}}), kStill, scores).size(), 3u);
-  EXPECT_EQ(detect(settings({{"keep_top_k", "1"}}), kStill, scores).size(), 1u);
-  EXPECT_EQ(detect(settings({{"top_k", "2"}}), kStill, scores).size(),
+  EXPECT_EQ(detect(output_settings({{"nms_threshold", "0.61"}}), kStill, scores).size(), 3u);
+  EXPECT_EQ(detect(output_settings({{"keep_top_k", "1"}}), kStill, scores).size(), 1u);
+  EXPECT_EQ(detect(output_settings({{"top_k", "2"}}), kStill, scores).size(),
             1u);  // the second best overlaps the best
-  EXPECT_EQ(detect(settings({{"confidence_threshold", "0.31"}}), kStill, scores).size(),
+  EXPECT_EQ(detect(output_settings({{"confidence_threshold", "0.31"}}), kStill, scores).size(),
             1u);  // an equal score is not enough
-  EXPECT_EQ(detect(settings({{"background_label_id", "-1"}}), kStill, scores).size(),
+  EXPECT_EQ(detect(output_settings({{"background_label_id", "-1"}}), kStill, scores).size(),
             3u);  // class 0: 0.7
-  EXPECT_TRUE(detect(settings({{"confidence_threshold", "1"}}), kStill, scores).empty());
+  EXPECT_TRUE(detect(output_settings({{"confidence_threshold", "1"}}), kStill, scores).empty());
 }
 
 TEST(DetectionOutput, OutputShape) {
   const auto rows = [](const char* top_k, const char* keep) {
-    return run("DetectionOutput", 1, settings({{"top_k", top_k}, {"keep_top_k", keep}}),
+    return run("DetectionOutput", 1, output_settings({{"top_k", top_k}, {"keep_top_k", keep}}),
                {floats({1, 12}, kStill), floats({1, 6}, std::vector<float>(6)), priors()}, 1, 3)[0]
         .shape()[2];
   };
@@ -81,13 +81,14 @@ TEST(DetectionOutput, OutputShape) {
 TEST(DetectionOutput, Codes) {
   const std::vector<float> prior{1, 1, 3, 5}, location{0.5f, 0.25f, 0.5f, 0};
   const std::vector<float> scores{0, 1};
-  EXPECT_EQ(detect(settings(), location, scores, priors(prior)),
+  EXPECT_EQ(detect(output_settings(), location, scores, priors(prior)),
             (Rows{{0, 1, 1, 1.5f, 1.25f, 3.5f, 5}}));
-  EXPECT_EQ(detect(settings({{"code_type", "caffe.PriorBoxParameter.CORNER_SIZE"}}), location,
-                   scores, priors(prior)),
+  EXPECT_EQ(detect(output_settings({{"code_type", "caffe.PriorBoxParameter.CORNER_SIZE"}}),
+                   location, scores, priors(prior)),
             (Rows{{0, 1, 1, 2, 2, 4, 5}}));
-  const Rows centred = detect(settings({{"code_type", "caffe.PriorBoxParameter.CENTER_SIZE"}}),
-                              location, scores, priors(prior));
+  const Rows centred =
+      detect(output_settings({{"code_type", "caffe.PriorBoxParameter.CENTER_SIZE"}}), location,
+             scores, priors(prior));
   ASSERT_EQ(centred.size(), 1u);
   const float half =
       std::exp(0.5f);  // half the width: centre 2 + 0.5 * 2, 3 + 0.25 * 4; size 2 e^0.5, 4
@@ -100,13 +101,13 @@ TEST(DetectionOutput, Codes) {
 TEST(DetectionOutput, VariancesScaleUnlessInTarget) {
   const Tensor prior = floats({1, 2, 4}, {0, 0, 1, 1, 0.5f, 0.5f, 0.25f, 0.25f});
   const std::vector<float> location{0.5f, 0.5f, 1, 1}, scores{0, 1};
-  EXPECT_EQ(detect(settings(), location, scores, prior),
+  EXPECT_EQ(detect(output_settings(), location, scores, prior),
             (Rows{{0, 1, 1, 0.25f, 0.25f, 1.25f, 1.25f}}));
-  const Attributes in_target = settings({{"variance_encoded_in_target", "true"}});
+  const Attributes in_target = output_settings({{"variance_encoded_in_target", "true"}});
   EXPECT_EQ(detect(in_target, location, scores, prior), (Rows{{0, 1, 1, 0.5f, 0.5f, 2, 2}}));
   EXPECT_EQ(detect(in_target, location, scores, floats({1, 1, 4}, {0, 0, 1, 1})),
             (Rows{{0, 1, 1, 0.5f, 0.5f, 2, 2}}));
-  EXPECT_EQ(detect(settings({{"clip_after_nms", "true"}}), location, scores, prior),
+  EXPECT_EQ(detect(output_settings({{"clip_after_nms", "true"}}), location, scores, prior),
             (Rows{{0, 1, 1, 0.25f, 0.25f, 1, 1}}));
 }
 
@@ -114,20 +115,22 @@ TEST(DetectionOutput, ClippingBeforeChangesOverlaps) {
   // Outside the picture the two boxes differ; clipped to it they are equal.
   const Tensor prior = priors({0, 0, 1, 1, 0, 0, 3, 3});
   const std::vector<float> still(8, 0.0f), scores{0, 0.9f, 0, 0.8f};
-  EXPECT_EQ(detect(settings(), still, scores, prior).size(), 2u);
-  EXPECT_EQ(detect(settings({{"clip_before_nms", "true"}}), still, scores, prior).size(), 1u);
+  EXPECT_EQ(detect(output_settings(), still, scores, prior).size(), 2u);
+  EXPECT_EQ(detect(output_settings({{"clip_before_nms", "true"}}), still, scores, prior).size(),
+            1u);
 }
 
 TEST(DetectionOutput, OwnLocations) {
   std::vector<float> location(2 * 3 * 4, 0.0f);
   location[4] = 0.125f;  // prior 0, class 1
-  const Rows rows = detect(settings({{"share_location", "false"}}), location, {0, 1, 0, 0, 0, 0});
+  const Rows rows =
+      detect(output_settings({{"share_location", "false"}}), location, {0, 1, 0, 0, 0, 0});
   EXPECT_EQ(rows, (Rows{{0, 1, 1, 0.125f, 0, 1, 1}}));
 }
 
 TEST(DetectionOutput, DecreasedLabels) {
   // Each prior counts for its best class; classes do not suppress each other.
-  const Attributes a = settings({{"num_classes", "3"}, {"decrease_label_id", "true"}});
+  const Attributes a = output_settings({{"num_classes", "3"}, {"decrease_label_id", "true"}});
   const Rows rows = detect(a, kStill, {0.9f, 0.5f, 0.4f, 0, 0.3f, 0.6f, 0, 0.2f, 0.1f});
   EXPECT_EQ(rows, (Rows{{0, 0, 0.5f, 0, 0, 1, 1}, {0, 1, 0.6f, 0.25f, 0, 1.25f, 1}}));
 }
@@ -136,9 +139,9 @@ TEST(DetectionOutput, PixelsWithImageNumbers) {
   // Priors of five numbers; image -1 ends them.
   std::vector<float> prior{0, 0, 0, 100, 50, 0, 100, 50, 200, 100, -1, 0, 0, 100, 100};
   prior.resize(30, 1.0f);
-  const Rows rows =
-      detect(settings({{"normalized", "false"}, {"input_width", "200"}, {"input_height", "100"}}),
-             kStill, {0, 0.8f, 0, 0.9f, 0, 1}, floats({1, 2, 15}, prior));
+  const Rows rows = detect(
+      output_settings({{"normalized", "false"}, {"input_width", "200"}, {"input_height", "100"}}),
+      kStill, {0, 0.8f, 0, 0.9f, 0, 1}, floats({1, 2, 15}, prior));
   EXPECT_EQ(rows, (Rows{{0, 1, 0.9f, 0.5f, 0.5f, 1, 1}, {0, 1, 0.8f, 0, 0, 0.5f, 0.5f}}));
 }
 
@@ -146,7 +149,7 @@ TEST(DetectionOutput, RefinedBoxesAndObjectness) {
   std::vector<float> first(12, 0.0f);
   first[0] = 0.5f;
   const Tensor out =
-      run("DetectionOutput", 1, settings({{"objectness_score", "0.4"}}),
+      run("DetectionOutput", 1, output_settings({{"objectness_score", "0.4"}}),
           {floats({1, 12}, kStill), floats({1, 6}, {0, 0.9f, 0, 0.8f, 0, 0.7f}), priors(),
            floats({1, 6}, {0, 0.5f, 0, 0.3f, 0, 0.4f}), floats({1, 12}, first)},
           1, 5)[0];
@@ -154,7 +157,7 @@ TEST(DetectionOutput, RefinedBoxesAndObjectness) {
 }
 
 TEST(DetectionOutput, ImagesOfABatch) {
-  const Tensor out = run("DetectionOutput", 8, settings(),
+  const Tensor out = run("DetectionOutput", 8, output_settings(),
                          {floats({2, 12}, std::vector<float>(24)),
                           floats({2, 6}, {0, 1, 0, 0, 0, 0, 0, 0, 0, 0.5f, 0, 0.6f}), priors()},
                          1, 3)[0];
@@ -168,7 +171,7 @@ TEST(DetectionOutput, Refuses) {
   const Tensor location = floats({1, 12}, kStill), scores = floats({1, 6}, std::vector<float>(6));
   const auto refused = [&](std::initializer_list<std::pair<const char*, const char*>> more,
                            const Tensor& prior = priors()) {
-    return error_of("DetectionOutput", 1, settings(more), {location, scores, prior}, 1, 3);
+    return error_of("DetectionOutput", 1, output_settings(more), {location, scores, prior}, 1, 3);
   };
   EXPECT_EQ(refused({}), "");
   EXPECT_TRUE(
@@ -190,14 +193,14 @@ TEST(DetectionOutput, Refuses) {
 
 // ---- the kernel against evaluate() -------------------------------------------------------------
 
-struct Random {
+struct RandomDetections {
   int64_t images = 1, priors = 40, classes = 3;
   bool five_inputs = false, halves = false;
   int levels = 8;  // different scores: few levels give many ties
   float highest = 1;
 };
 
-std::vector<Tensor> random_inputs(const Random& r, const Attributes& a, unsigned seed) {
+std::vector<Tensor> random_inputs(const RandomDetections& r, const Attributes& a, unsigned seed) {
   const bool normalized = a.get_bool("normalized"), shared = a.get_bool("share_location");
   const int64_t size = normalized ? 4 : 5, own = shared ? 1 : r.classes;
   const Tensor noise = random_tensor({r.priors, 4}, 0, 1, seed);
@@ -225,7 +228,7 @@ std::vector<Tensor> random_inputs(const Random& r, const Attributes& a, unsigned
   return inputs;
 }
 
-void check_random(const Random& r, const Attributes& a, unsigned seed = 1,
+void check_random(const RandomDetections& r, const Attributes& a, unsigned seed = 1,
                   const DeviceTraits& traits = gpu_traits()) {
   const std::vector<Tensor> inputs = random_inputs(r, a, seed);
   OpDesc desc = make_desc("DetectionOutput", 8, a, inputs, {});
@@ -237,11 +240,12 @@ void check_random(const Random& r, const Attributes& a, unsigned seed = 1,
 
 TEST(DetectionOutput, Kernel) {
   for (unsigned seed : {1, 2})
-    check_random({.images = 2}, settings({{"num_classes", "3"}, {"keep_top_k", "12"}}), seed);
+    check_random({.images = 2}, output_settings({{"num_classes", "3"}, {"keep_top_k", "12"}}),
+                 seed);
 }
 
 TEST(DetectionOutput, KernelOfSmallGroups) {
-  check_random({.images = 2}, settings({{"num_classes", "3"}, {"keep_top_k", "12"}}), 2,
+  check_random({.images = 2}, output_settings({{"num_classes", "3"}, {"keep_top_k", "12"}}), 2,
                tiny_traits());
 }
 
@@ -250,7 +254,8 @@ TEST(DetectionOutput, KernelOfOneList) {
   unsigned seed = 60;
   for (const char* background : {"0", "1"})
     for (const char* keep : {"12", "200"}) {
-      const Attributes a = settings({{"background_label_id", background}, {"keep_top_k", keep}});
+      const Attributes a =
+          output_settings({{"background_label_id", background}, {"keep_top_k", keep}});
       check_random({.classes = 2, .halves = true}, a, seed += 2, tiny_traits());
     }
 }
@@ -270,11 +275,11 @@ TEST(DetectionOutput, KernelInAllForms) {
       {{"nms_threshold", "1"}, {"top_k", "-1"}, {"keep_top_k", "5"}}};
   unsigned seed = 10;
   for (const auto& form : forms) {
-    Attributes a = settings({{"num_classes", "3"}});
+    Attributes a = output_settings({{"num_classes", "3"}});
     for (const auto& [name, value] : form) a.set(name, value);
     check_random({.images = 3, .priors = 70}, a, ++seed, tiny_traits());
   }
-  Attributes a = settings({{"objectness_score", "0.4"}, {"confidence_threshold", "-0.5"}});
+  Attributes a = output_settings({{"objectness_score", "0.4"}, {"confidence_threshold", "-0.5"}});
   for (const char* together : {"false", "true"}) {
     a.set("decrease_label_id", together);
     check_random({.images = 2, .classes = 2, .five_inputs = true}, a, ++seed, tiny_traits());
@@ -282,7 +287,7 @@ TEST(DetectionOutput, KernelInAllForms) {
 }
 
 TEST(DetectionOutput, KernelOfManyBoxes) {
-  Attributes a = settings({{"num_classes", "2"}, {"top_k", "-1"}, {"keep_top_k", "-1"}});
+  Attributes a = output_settings({{"num_classes", "2"}, {"top_k", "-1"}, {"keep_top_k", "-1"}});
   DeviceTraits small = gpu_traits();  // lists are sorted in many parts
   small.local_memory = 9 << 10;
   check_random({.priors = 3000, .classes = 2, .levels = 100000}, a, 40, small);
@@ -305,10 +310,10 @@ TEST(DetectionOutput, KernelOfAChain) {
     scores.insert(scores.end(), {0, 1 - x / 256});
   }
   edges.resize(edges.size() * 2, 0.1f);
-  const Attributes a = settings({{"top_k", "-1"},
-                                 {"keep_top_k", "-1"},
-                                 {"nms_threshold", "0.3"},
-                                 {"confidence_threshold", "0.01"}});
+  const Attributes a = output_settings({{"top_k", "-1"},
+                                        {"keep_top_k", "-1"},
+                                        {"nms_threshold", "0.3"},
+                                        {"confidence_threshold", "0.01"}});
   const std::vector<Tensor> inputs{Tensor::allocate(ElementType::f32, {1, count * 4}),
                                    floats({1, count * 2}, scores),
                                    floats({1, 2, count * 4}, edges)};
@@ -325,11 +330,11 @@ TEST(DetectionOutput, KernelOfEqualAndUnusualScores) {
   unsigned seed = 50;
   for (const char* least : {"-1", "0.3", "2"})
     for (const float highest : {1.0f, 3.0f, 1e30f, INFINITY}) {
-      const Attributes a = settings({{"num_classes", "3"},
-                                     {"top_k", "50"},
-                                     {"keep_top_k", "20"},
-                                     {"nms_threshold", "0.95"},
-                                     {"confidence_threshold", least}});
+      const Attributes a = output_settings({{"num_classes", "3"},
+                                            {"top_k", "50"},
+                                            {"keep_top_k", "20"},
+                                            {"nms_threshold", "0.95"},
+                                            {"confidence_threshold", least}});
       check_random({.priors = 1500, .levels = seed % 2 ? 1 : 900, .highest = highest}, a, ++seed,
                    tiny_traits());
     }
@@ -339,7 +344,7 @@ TEST(DetectionOutput, KernelOfEqualAndUnusualScores) {
 TEST(DetectionOutput, CpusUseTheHost) {
   DeviceTraits cpu = gpu_traits();
   cpu.is_cpu = true;
-  const Attributes a = settings({{"num_classes", "3"}});
+  const Attributes a = output_settings({{"num_classes", "3"}});
   const OpDesc desc = make_desc("DetectionOutput", 8, a, random_inputs({}, a, 1), {});
   const KernelFamily& family = *find_op("DetectionOutput", 8)->families.at(0);
   EXPECT_TRUE(says(family.reject(desc, cpu), "a CPU is faster at it on the host"));

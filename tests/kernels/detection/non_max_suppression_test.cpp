@@ -8,14 +8,12 @@ namespace clinfer::test {
 namespace {
 
 // Boxes 0 and 1 overlap by 0.6, box 2 overlaps none (y0, x0, y1, x1).
-const std::vector<float> kBoxes{0, 0, 1, 1, 0, 0.25f, 1, 1.25f, 2, 2, 3, 3};
-
-Tensor number(float v) { return floats({}, {v}); }
+const std::vector<float> kThreeBoxes{0, 0, 1, 1, 0, 0.25f, 1, 1.25f, 2, 2, 3, 3};
 
 std::vector<Tensor> nms(int opset, const std::vector<float>& scores, int64_t most, float overlap,
                         float score,
                         std::initializer_list<std::pair<const char*, const char*>> more = {},
-                        float sigma = 0, const std::vector<float>& boxes = kBoxes) {
+                        float sigma = 0, const std::vector<float>& boxes = kThreeBoxes) {
   const int64_t classes = static_cast<int64_t>(scores.size()) / 3;
   std::vector<Tensor> inputs{floats({1, 3, 4}, boxes), floats({1, classes, 3}, scores),
                              scalar(most), number(overlap), number(score)};
@@ -62,13 +60,13 @@ TEST(NonMaxSuppression, SoftLowersScores) {
 
 // ---- the kernel against evaluate() -------------------------------------------------------------
 
-struct Random {
+struct RandomBoxes {
   int64_t images = 1, classes = 2, boxes = 50, most = 10;
   float overlap = 0.5f, score = 0.2f;
   int levels = 8;  // different scores: few levels give many ties
 };
 
-OpDesc random_desc(const Random& r, int opset, const Attributes& a, unsigned seed,
+OpDesc random_desc(const RandomBoxes& r, int opset, const Attributes& a, unsigned seed,
                    std::vector<Tensor>& inputs, float sigma = 0) {
   const Tensor noise = random_tensor({r.images, r.boxes, 4}, 0, 1, seed);
   std::vector<float> boxes, scores;
@@ -90,7 +88,7 @@ OpDesc random_desc(const Random& r, int opset, const Attributes& a, unsigned see
                    opset >= 5 ? 3 : 1);
 }
 
-void check_random(const Random& r, int opset, const Attributes& a, unsigned seed,
+void check_random(const RandomBoxes& r, int opset, const Attributes& a, unsigned seed,
                   const DeviceTraits& traits = gpu_traits()) {
   std::vector<Tensor> inputs;
   OpDesc desc = random_desc(r, opset, a, seed, inputs);
@@ -148,7 +146,7 @@ TEST(NonMaxSuppression, WhatTheKernelLeavesToTheHost) {
 }
 
 TEST(NonMaxSuppression, Refuses) {
-  const Tensor boxes = floats({1, 3, 4}, kBoxes);
+  const Tensor boxes = floats({1, 3, 4}, kThreeBoxes);
   EXPECT_TRUE(says(error_of("NonMaxSuppression", 5, {}, {boxes, counted({1, 1, 2})}, 3, 2),
                    "boxes [1,3,4] and scores [1,1,2] do not fit"));
   EXPECT_TRUE(says(error_of("NonMaxSuppression", 5, {}, {boxes, counted({2, 1, 3})}, 3, 2),

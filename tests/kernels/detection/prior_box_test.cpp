@@ -10,7 +10,7 @@ std::vector<float> priors(const char* type, int opset, const Attributes& a,
   return run(type, opset, a, {ints(feature), ints(image)}, 1, 0)[0].to_floats();
 }
 
-void expect_near(const std::vector<float>& got, const std::vector<float>& want) {
+void expect_priors(const std::vector<float>& got, const std::vector<float>& want) {
   ASSERT_EQ(got.size(), want.size());
   for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-6f) << i;
 }
@@ -23,9 +23,9 @@ TEST(PriorBox, SizesAndRatios) {
                                    {"flip", "false"},
                                    {"offset", "0.5"},
                                    {"variance", "0.1,0.2,0.3,0.4"}});
-  expect_near(priors("PriorBox", 1, a, {1, 1}, {50, 100}),
-              {0.4f, 0.3f, 0.6f, 0.7f, 0.35f, 0.2f, 0.65f, 0.8f, 0.3f, 0.4f, 0.7f, 0.6f,
-               0.1f, 0.2f, 0.3f, 0.4f, 0.1f,  0.2f, 0.3f,  0.4f, 0.1f, 0.2f, 0.3f, 0.4f});
+  expect_priors(priors("PriorBox", 1, a, {1, 1}, {50, 100}),
+                {0.4f, 0.3f, 0.6f, 0.7f, 0.35f, 0.2f, 0.65f, 0.8f, 0.3f, 0.4f, 0.7f, 0.6f,
+                 0.1f, 0.2f, 0.3f, 0.4f, 0.1f,  0.2f, 0.3f,  0.4f, 0.1f, 0.2f, 0.3f, 0.4f});
   Attributes swapped = a;
   swapped.set("min_max_aspect_ratios_order", "false");
   const std::vector<float> boxes = priors("PriorBox", 8, swapped, {1, 1}, {50, 100});
@@ -42,8 +42,8 @@ TEST(PriorBox, StepOffsetClipAndFlip) {
                                    {"offset", "0"}});
   const std::vector<float> boxes = priors("PriorBox", 1, a, {2, 2}, {32, 32});
   ASSERT_EQ(boxes.size(), 2u * 4 * 3 * 4);  // 1, 2 and 1/2: repeated ratios are ignored
-  expect_near({boxes.begin(), boxes.begin() + 4}, {0, 0, 0.625f, 0.625f});
-  expect_near({boxes.begin() + 12 * 3, boxes.begin() + 12 * 3 + 4}, {0, 0, 1, 1});
+  expect_priors({boxes.begin(), boxes.begin() + 4}, {0, 0, 0.625f, 0.625f});
+  expect_priors({boxes.begin() + 12 * 3, boxes.begin() + 12 * 3 + 4}, {0, 0, 1, 1});
 }
 
 TEST(PriorBox, Density) {
@@ -51,8 +51,8 @@ TEST(PriorBox, Density) {
       attributes({{"fixed_size", "32"}, {"density", "2"}, {"step", "64"}, {"offset", "0.5"}});
   const std::vector<float> boxes = priors("PriorBox", 1, a, {1, 1}, {64, 64});
   ASSERT_EQ(boxes.size(), 2u * 4 * 4);
-  expect_near({boxes.begin(), boxes.begin() + 8}, {8 / 64.f, 8 / 64.f, 40 / 64.f, 40 / 64.f,
-                                                   24 / 64.f, 8 / 64.f, 56 / 64.f, 40 / 64.f});
+  expect_priors({boxes.begin(), boxes.begin() + 8}, {8 / 64.f, 8 / 64.f, 40 / 64.f, 40 / 64.f,
+                                                     24 / 64.f, 8 / 64.f, 56 / 64.f, 40 / 64.f});
 }
 
 TEST(PriorBoxClustered, Values) {
@@ -65,8 +65,8 @@ TEST(PriorBoxClustered, Values) {
                                    {"variance", "0.1"}});
   const std::vector<float> boxes = priors("PriorBoxClustered", 1, a, {1, 2}, {50, 100});
   ASSERT_EQ(boxes.size(), 2u * 2 * 2 * 4);
-  expect_near({boxes.begin() + 8, boxes.begin() + 16},
-              {0.65f, 0.15f, 0.85f, 0.35f, 0.7f, 0.15f, 0.8f, 0.35f});
+  expect_priors({boxes.begin() + 8, boxes.begin() + 16},
+                {0.65f, 0.15f, 0.85f, 0.35f, 0.7f, 0.15f, 0.8f, 0.35f});
   EXPECT_EQ(boxes[31], 0.1f);
 }
 

@@ -7,7 +7,7 @@
 namespace clinfer::test {
 namespace {
 
-Attributes settings(std::initializer_list<std::pair<const char*, const char*>> more = {}) {
+Attributes proposal_settings(std::initializer_list<std::pair<const char*, const char*>> more = {}) {
   Attributes a = attributes({{"base_size", "16"},
                              {"pre_nms_topn", "10"},
                              {"post_nms_topn", "2"},
@@ -25,7 +25,7 @@ const Tensor kPicture = floats({3}, {64, 64, 1});
 TEST(Proposal, MovesAnchors) {
   // One cell, one anchor 0..15, moved by a quarter to the right.
   const std::vector<Tensor> out = run(
-      "Proposal", 4, settings(),
+      "Proposal", 4, proposal_settings(),
       {floats({1, 2, 1, 1}, {0.1f, 0.9f}), floats({1, 4, 1, 1}, {0.25f, 0, 0, 0}), kPicture}, 2, 2);
   EXPECT_EQ(out[0].shape(), (Shape{2, 5}));
   const std::vector<float> rows = out[0].to_floats();
@@ -39,7 +39,7 @@ TEST(Proposal, SortsSuppressesAndNormalizes) {
   // Two adjacent cells, of which the right one has the better score. The anchors of a cell, one
   // twice as high as the other, overlap within the cell.
   const std::vector<float> scores{0, 0, 0, 0, 0.3f, 0.8f, 0.2f, 0.7f};
-  const Attributes a = settings({{"scale", "1,1.1"}, {"normalize", "true"}});
+  const Attributes a = proposal_settings({{"scale", "1,1.1"}, {"normalize", "true"}});
   const std::vector<Tensor> out = run(
       "Proposal", 1, a,
       {floats({1, 4, 1, 2}, scores), floats({1, 8, 1, 2}, std::vector<float>(16)), kPicture}, 1, 2);
@@ -58,12 +58,13 @@ TEST(Proposal, ClipsAndSwapsAsTheFrameworksDo) {
     return rows;
   };
   // Clipped afterwards, boxes end at the picture's size, not at its last pixel.
-  EXPECT_EQ(first(settings({{"clip_before_nms", "false"}, {"clip_after_nms", "true"}}),
+  EXPECT_EQ(first(proposal_settings({{"clip_before_nms", "false"}, {"clip_after_nms", "true"}}),
                   floats({1, 2, 1, 1}, {0.1f, 0.9f}), floats({1, 4, 1, 1}, {0.25f, 0, 0, 0}),
                   floats({3}, {10, 18, 1})),
             (std::vector<float>{0, 4, 0, 18, 10}));
   // TensorFlow's x runs along the rows: two rows, in a picture twice as high as it is wide.
-  EXPECT_EQ(first(settings({{"framework", "tensorflow"}}), floats({1, 2, 2, 1}, {0, 0, 0.2f, 0.8f}),
+  EXPECT_EQ(first(proposal_settings({{"framework", "tensorflow"}}),
+                  floats({1, 2, 2, 1}, {0, 0, 0.2f, 0.8f}),
                   floats({1, 4, 2, 1}, std::vector<float>(8)), floats({3}, {32, 16, 1})),
             (std::vector<float>{0, 8, 0, 24, 8}));
 }
@@ -71,7 +72,7 @@ TEST(Proposal, ClipsAndSwapsAsTheFrameworksDo) {
 TEST(Proposal, EqualScoresKeepTheirOrder) {
   // Three distant cells with equal scores: ordered by row, then by anchor.
   const std::vector<Tensor> out =
-      run("Proposal", 4, settings({{"post_nms_topn", "3"}, {"feat_stride", "20"}}),
+      run("Proposal", 4, proposal_settings({{"post_nms_topn", "3"}, {"feat_stride", "20"}}),
           {floats({1, 2, 1, 3}, {0, 0, 0, 0.5f, 0.5f, 0.5f}),
            floats({1, 4, 1, 3}, std::vector<float>(12)), kPicture},
           2, 2);
@@ -84,11 +85,11 @@ TEST(Proposal, EqualScoresKeepTheirOrder) {
 void check_random(const Attributes& more, Shape grid, unsigned seed, int opset = 4,
                   const DeviceTraits& traits = gpu_traits(),
                   const Tensor& picture = floats({1, 3}, {120, 160, 1})) {
-  Attributes a = settings({{"ratio", "0.5,1,2"},
-                           {"scale", "1,2"},
-                           {"pre_nms_topn", "150"},
-                           {"post_nms_topn", "40"},
-                           {"min_size", "8"}});
+  Attributes a = proposal_settings({{"ratio", "0.5,1,2"},
+                                    {"scale", "1,2"},
+                                    {"pre_nms_topn", "150"},
+                                    {"post_nms_topn", "40"},
+                                    {"min_size", "8"}});
   for (const auto& [name, value] : more.all()) a.set(name, value);
   const int64_t images = grid[0], rows = grid[1], columns = grid[2], anchors = 6;
   Tensor scores = random_ints(ElementType::i32, {images, 2 * anchors, rows, columns}, 0, 50, seed)
@@ -137,7 +138,7 @@ TEST(Proposal, KernelOfManyBoxes) {
 TEST(Proposal, CpusUseTheHost) {
   DeviceTraits cpu = gpu_traits();
   cpu.is_cpu = true;
-  const OpDesc desc = make_desc("Proposal", 4, settings(),
+  const OpDesc desc = make_desc("Proposal", 4, proposal_settings(),
                                 {counted({1, 2, 3, 3}), counted({1, 4, 3, 3}), kPicture}, {}, 2);
   const KernelFamily& family = *find_op("Proposal", 4)->families.at(0);
   EXPECT_TRUE(says(family.reject(desc, cpu), "a CPU is faster at it on the host"));
@@ -146,21 +147,21 @@ TEST(Proposal, CpusUseTheHost) {
 
 TEST(Proposal, Refuses) {
   const Tensor scores = counted({1, 2, 1, 1}), deltas = counted({1, 4, 1, 1});
-  EXPECT_TRUE(
-      says(error_of("Proposal", 1, settings({{"scale", "1,2"}}), {scores, deltas, kPicture}, 1, 2),
-           "scores [1,2,1,1] and deltas [1,4,1,1] do not fit 2 anchors"));
-  EXPECT_TRUE(says(
-      error_of("Proposal", 1, settings({{"post_nms_topn", "0"}}), {scores, deltas, kPicture}, 1, 2),
-      "pre_nms_topn and post_nms_topn must be positive"));
-  EXPECT_TRUE(says(error_of("Proposal", 1, settings({{"post_nms_topn", "9999999999"}}),
+  EXPECT_TRUE(says(error_of("Proposal", 1, proposal_settings({{"scale", "1,2"}}),
+                            {scores, deltas, kPicture}, 1, 2),
+                   "scores [1,2,1,1] and deltas [1,4,1,1] do not fit 2 anchors"));
+  EXPECT_TRUE(says(error_of("Proposal", 1, proposal_settings({{"post_nms_topn", "0"}}),
+                            {scores, deltas, kPicture}, 1, 2),
+                   "pre_nms_topn and post_nms_topn must be positive"));
+  EXPECT_TRUE(says(error_of("Proposal", 1, proposal_settings({{"post_nms_topn", "9999999999"}}),
                             {scores, deltas, kPicture}, 1, 2),
                    "a tensor of more than 2^31 - 1 elements"));
-  EXPECT_TRUE(
-      says(error_of("Proposal", 1, settings(), {scores, deltas, floats({2}, {64, 64})}, 1, 2),
-           "the picture's size must be height, width and one or two scales"));
-  EXPECT_TRUE(
-      says(error_of("Proposal", 1, settings(), {scores, deltas, floats({3}, {NAN, 64, 1})}, 1, 2),
-           "the picture's size is negative"));
+  EXPECT_TRUE(says(
+      error_of("Proposal", 1, proposal_settings(), {scores, deltas, floats({2}, {64, 64})}, 1, 2),
+      "the picture's size must be height, width and one or two scales"));
+  EXPECT_TRUE(says(error_of("Proposal", 1, proposal_settings(),
+                            {scores, deltas, floats({3}, {NAN, 64, 1})}, 1, 2),
+                   "the picture's size is negative"));
 }
 
 }  // namespace

@@ -163,8 +163,8 @@ TEST(Elementwise, FakeQuantize) {
 // The steps that replace an operation in another one's tail give the operation's results.
 TEST(Elementwise, AsTail) {
   const Tensor x = random_tensor({1, 6, 4, 4}, -3, 3);
-  const auto check = [&](const std::string& type, const Attributes& attrs, std::vector<Tensor> more,
-                         double tolerance) {
+  const auto check_elementwise = [&](const std::string& type, const Attributes& attrs,
+                                     std::vector<Tensor> more, double tolerance) {
     std::vector<Tensor> inputs{x};
     inputs.insert(inputs.end(), more.begin(), more.end());
     std::vector<bool> constant(inputs.size(), true);
@@ -189,19 +189,20 @@ TEST(Elementwise, AsTail) {
     for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], tolerance) << type;
     check_op(carrier, all);
   };
-  check("PReLU", {}, {random_tensor({6}, -1, 1, 3)}, 1e-5);
-  check("Multiply", attributes({{"auto_broadcast", "pdpd"}, {"axis", "1"}}),
-        {random_tensor({6, 1}, -1, 1, 3)}, 1e-5);
-  check("Add", {}, {random_tensor({1, 6, 1, 1}, -1, 1, 3)}, 1e-5);
-  check("Swish", {}, {}, 1e-5);
-  check("FakeQuantize", attributes({{"levels", "16"}}),
-        {random_tensor({1, 6, 1, 1}, -2, -1), random_tensor({1, 6, 1, 1}, 1, 2),
-         random_tensor({1, 6, 1, 1}, -2, -1), random_tensor({1, 6, 1, 1}, 1, 2)},
-        1e-4);
-  check("FakeQuantize", attributes({{"levels", "16"}, {"auto_broadcast", "pdpd"}, {"axis", "1"}}),
-        {random_tensor({6}, -2, -1), random_tensor({6}, 1, 2), random_tensor({}, -1, -1),
-         random_tensor({6}, 1, 2, 3)},
-        1e-4);
+  check_elementwise("PReLU", {}, {random_tensor({6}, -1, 1, 3)}, 1e-5);
+  check_elementwise("Multiply", attributes({{"auto_broadcast", "pdpd"}, {"axis", "1"}}),
+                    {random_tensor({6, 1}, -1, 1, 3)}, 1e-5);
+  check_elementwise("Add", {}, {random_tensor({1, 6, 1, 1}, -1, 1, 3)}, 1e-5);
+  check_elementwise("Swish", {}, {}, 1e-5);
+  check_elementwise("FakeQuantize", attributes({{"levels", "16"}}),
+                    {random_tensor({1, 6, 1, 1}, -2, -1), random_tensor({1, 6, 1, 1}, 1, 2),
+                     random_tensor({1, 6, 1, 1}, -2, -1), random_tensor({1, 6, 1, 1}, 1, 2)},
+                    1e-4);
+  check_elementwise("FakeQuantize",
+                    attributes({{"levels", "16"}, {"auto_broadcast", "pdpd"}, {"axis", "1"}}),
+                    {random_tensor({6}, -2, -1), random_tensor({6}, 1, 2),
+                     random_tensor({}, -1, -1), random_tensor({6}, 1, 2, 3)},
+                    1e-4);
 }
 
 TEST(Elementwise, Broadcasting) {

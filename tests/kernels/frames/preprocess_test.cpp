@@ -53,8 +53,8 @@ Picture flat(PixelFormat format, int width, int height, std::array<uint8_t, 3> v
 TuningPoint default_point() { return kPreprocessFamily.heuristic({}, context().traits); }
 
 // Runs the kernel on planes at an offset in their buffers; compares with the reference.
-void check(const Picture& picture, const FrameTransform& transform, TensorDesc out,
-           float tolerance = 1e-5f, const TuningPoint& point = default_point()) {
+void check_frame(const Picture& picture, const FrameTransform& transform, TensorDesc out,
+                 float tolerance = 1e-5f, const TuningPoint& point = default_point()) {
   OpDesc desc;
   desc.type = "Preprocess";
   std::vector<Tensor> planes;
@@ -104,7 +104,8 @@ TEST(Preprocess, AllFormatsOfOddSizes) {
       transform.scale = {58.5f, 57.1f, 57.4f};
       for (const auto arithmetic : {ColorArithmetic::exact, ColorArithmetic::videoconvert}) {
         transform.color_arithmetic = arithmetic;
-        check(picture, transform, TensorDesc::channels_last(ElementType::f32, {1, 3, 13, 19}));
+        check_frame(picture, transform,
+                    TensorDesc::channels_last(ElementType::f32, {1, 3, 13, 19}));
       }
     }
 }
@@ -155,8 +156,9 @@ TEST(Preprocess, AllPoints) {
     points.push_back(kPreprocessFamily.space({}, traits)[cpu ? 12 : 8]);  // other vectors
     for (const TuningPoint& point : points) {
       SCOPED_TRACE(to_string(KernelChoice{&kPreprocessFamily, point}));
-      check(yuv, boxed, TensorDesc::channels_last(ElementType::f32, {1, 3, 37, 51}), 1e-5f, point);
-      check(rgb, {}, TensorDesc::row_major(ElementType::u8, {1, 3, 40, 50}), 1e-5f, point);
+      check_frame(yuv, boxed, TensorDesc::channels_last(ElementType::f32, {1, 3, 37, 51}), 1e-5f,
+                  point);
+      check_frame(rgb, {}, TensorDesc::row_major(ElementType::u8, {1, 3, 40, 50}), 1e-5f, point);
     }
   }
 }
@@ -194,7 +196,7 @@ TEST(Preprocess, RangesAndMatrices) {
       transform.color = ColorOrder::rgb;
       for (const auto arithmetic : {ColorArithmetic::exact, ColorArithmetic::videoconvert}) {
         transform.color_arithmetic = arithmetic;
-        check(picture, transform, TensorDesc::row_major(ElementType::f32, {1, 3, 10, 20}));
+        check_frame(picture, transform, TensorDesc::row_major(ElementType::f32, {1, 3, 10, 20}));
       }
     }
 }
@@ -259,24 +261,24 @@ TEST(Preprocess, ColoursAreExact) {
 TEST(Preprocess, LayoutsAndTypes) {
   const Picture picture = noise(PixelFormat::i420, 50, 40);
   FrameTransform transform;
-  check(picture, transform, TensorDesc::row_major(ElementType::f32, {1, 3, 16, 24}));
-  check(picture, transform, TensorDesc::row_major(ElementType::f16, {1, 3, 16, 24}), 1e-3f);
-  check(picture, transform, TensorDesc::channels_last(ElementType::u8, {1, 3, 16, 24}));
-  check(picture, transform, TensorDesc::channels_last(ElementType::i32, {1, 3, 16, 24}));
+  check_frame(picture, transform, TensorDesc::row_major(ElementType::f32, {1, 3, 16, 24}));
+  check_frame(picture, transform, TensorDesc::row_major(ElementType::f16, {1, 3, 16, 24}), 1e-3f);
+  check_frame(picture, transform, TensorDesc::channels_last(ElementType::u8, {1, 3, 16, 24}));
+  check_frame(picture, transform, TensorDesc::channels_last(ElementType::i32, {1, 3, 16, 24}));
   FrameTransform centred;
   centred.mean = {128};
   for (const ElementType type : {ElementType::i8, ElementType::i32}) {
-    check(picture, centred, TensorDesc::channels_last(type, {1, 3, 16, 24}));
-    check(picture, centred, TensorDesc::row_major(type, {1, 3, 16, 24}));
+    check_frame(picture, centred, TensorDesc::channels_last(type, {1, 3, 16, 24}));
+    check_frame(picture, centred, TensorDesc::row_major(type, {1, 3, 16, 24}));
   }
-  check(picture, transform,
-        test::with_gaps(TensorDesc::channels_last(ElementType::f32, {1, 3, 16, 24})));
+  check_frame(picture, transform,
+              test::with_gaps(TensorDesc::channels_last(ElementType::f32, {1, 3, 16, 24})));
   transform.nhwc = true;
-  check(picture, transform, TensorDesc::row_major(ElementType::f32, {1, 16, 24, 3}));
+  check_frame(picture, transform, TensorDesc::row_major(ElementType::f32, {1, 16, 24, 3}));
   transform.color = ColorOrder::gray;
-  check(picture, transform, TensorDesc::row_major(ElementType::f32, {1, 16, 24, 1}));
+  check_frame(picture, transform, TensorDesc::row_major(ElementType::f32, {1, 16, 24, 1}));
   transform.nhwc = false;
-  check(picture, transform, TensorDesc::row_major(ElementType::f32, {1, 3, 16, 24}));
+  check_frame(picture, transform, TensorDesc::row_major(ElementType::f32, {1, 3, 16, 24}));
 }
 
 TEST(Preprocess, ResizeModes) {
@@ -291,9 +293,9 @@ TEST(Preprocess, ResizeModes) {
         transform.mean = {3};
         transform.scale.assign(1, 2.0f);
         transform.centered = centered;
-        check(picture, transform, TensorDesc::row_major(ElementType::f32, {1, 3, 40, 40}));
+        check_frame(picture, transform, TensorDesc::row_major(ElementType::f32, {1, 3, 40, 40}));
         picture.frame.region = {w / 3, h / 3, std::max(1, w / 2), std::max(1, h / 2)};
-        check(picture, transform, TensorDesc::row_major(ElementType::f32, {1, 3, 40, 40}));
+        check_frame(picture, transform, TensorDesc::row_major(ElementType::f32, {1, 3, 40, 40}));
       }
 }
 
@@ -485,12 +487,12 @@ TEST(Preprocess, TurnedPicturesOnTheDevice) {
         transform.resize = ResizeMode::letterbox;
         transform.centered = nhwc;
         transform.nhwc = nhwc;
-        check(picture, transform,
-              nhwc ? TensorDesc::row_major(ElementType::f32, {1, 15, 23, 3})
-                   : TensorDesc::channels_last(ElementType::f32, {1, 3, 15, 23}));
-        check(picture, transform,
-              nhwc ? TensorDesc::row_major(ElementType::f32, {1, 40, 23, 3})
-                   : TensorDesc::row_major(ElementType::f32, {1, 3, 40, 23}));
+        check_frame(picture, transform,
+                    nhwc ? TensorDesc::row_major(ElementType::f32, {1, 15, 23, 3})
+                         : TensorDesc::channels_last(ElementType::f32, {1, 3, 15, 23}));
+        check_frame(picture, transform,
+                    nhwc ? TensorDesc::row_major(ElementType::f32, {1, 40, 23, 3})
+                         : TensorDesc::row_major(ElementType::f32, {1, 3, 40, 23}));
       }
 }
 
@@ -582,7 +584,8 @@ TEST(Preprocess, TurnedRegionsRepeatThePixelsThatViewersSee) {
     const auto expected = evaluate_preprocess(picture.frame, {}, 20, 20, 3).to_floats();
     FrameTransform transform;
     transform.scale = {255};
-    check(picture, transform, TensorDesc::row_major(ElementType::f32, {1, 3, 20, 20}), 0.0045f);
+    check_frame(picture, transform, TensorDesc::row_major(ElementType::f32, {1, 3, 20, 20}),
+                0.0045f);
     // Changes all that lies outside.
     const auto sizes = plane_sizes(picture.frame);
     for (size_t p = 0; p < 3; ++p) {
@@ -611,11 +614,13 @@ TEST(Preprocess, TurnedRegionsOnTheDevice) {
       transform.scale = {255};
       transform.resize = angle < 0 ? ResizeMode::letterbox : ResizeMode::stretch;
       constexpr float kOneLevel = 0.0045f;
-      check(picture, transform, TensorDesc::channels_last(ElementType::f32, {1, 3, 15, 23}),
-            kOneLevel);
-      check(picture, transform, TensorDesc::row_major(ElementType::f16, {1, 3, 15, 23}), kOneLevel);
+      check_frame(picture, transform, TensorDesc::channels_last(ElementType::f32, {1, 3, 15, 23}),
+                  kOneLevel);
+      check_frame(picture, transform, TensorDesc::row_major(ElementType::f16, {1, 3, 15, 23}),
+                  kOneLevel);
       transform.nhwc = true;
-      check(picture, transform, TensorDesc::row_major(ElementType::f32, {1, 40, 23, 3}), kOneLevel);
+      check_frame(picture, transform, TensorDesc::row_major(ElementType::f32, {1, 40, 23, 3}),
+                  kOneLevel);
     }
   // Every width of vectors.
   Picture picture = noise(PixelFormat::nv12, 64, 48);
@@ -625,8 +630,8 @@ TEST(Preprocess, TurnedRegionsOnTheDevice) {
   transform.scale = {255};
   for (const int vector : {1, 4, 8, 16})
     for (const int rows : {1, 4})
-      check(picture, transform, TensorDesc::row_major(ElementType::f32, {1, 3, 17, 37}), 0.0045f,
-            {{{"V", vector}, {"ROWS", rows}, {"GROUP_X", 1}, {"GROUP_Y", 1}}});
+      check_frame(picture, transform, TensorDesc::row_major(ElementType::f32, {1, 3, 17, 37}),
+                  0.0045f, {{{"V", vector}, {"ROWS", rows}, {"GROUP_X", 1}, {"GROUP_Y", 1}}});
 }
 
 TEST(Preprocess, TurnedRegionsAreMadeFromTheirRowsAlone) {

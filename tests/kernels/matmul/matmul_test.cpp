@@ -30,23 +30,24 @@ void add_residual(OpDesc& desc, std::vector<Tensor>& inputs) {
   desc.tail.push_back({"add", 0, 0, static_cast<int>(inputs.size()) - 1});
 }
 
-Shape shape_of(const Shape& a, const Shape& b, bool transpose_a = false, bool transpose_b = false) {
+Shape product_shape(const Shape& a, const Shape& b, bool transpose_a = false,
+                    bool transpose_b = false) {
   std::vector<Tensor> inputs;
   return product(a, b, transpose_a, transpose_b, false, inputs).outputs[0].shape;
 }
 
 TEST(MatMul, Shapes) {
-  EXPECT_EQ(shape_of({2, 3}, {3, 4}), (Shape{2, 4}));
-  EXPECT_EQ(shape_of({3, 2}, {4, 3}, true, true), (Shape{2, 4}));
-  EXPECT_EQ(shape_of({3}, {3, 4}), (Shape{4}));
-  EXPECT_EQ(shape_of({3}, {3, 4}, true, false),
+  EXPECT_EQ(product_shape({2, 3}, {3, 4}), (Shape{2, 4}));
+  EXPECT_EQ(product_shape({3, 2}, {4, 3}, true, true), (Shape{2, 4}));
+  EXPECT_EQ(product_shape({3}, {3, 4}), (Shape{4}));
+  EXPECT_EQ(product_shape({3}, {3, 4}, true, false),
             (Shape{4}));  // transposing a vector changes nothing
-  EXPECT_EQ(shape_of({5, 2, 3}, {3}), (Shape{5, 2}));
-  EXPECT_EQ(shape_of({7}, {7}), (Shape{}));
-  EXPECT_EQ(shape_of({2, 1, 4, 5}, {3, 5, 6}), (Shape{2, 3, 4, 6}));
-  EXPECT_THROW(shape_of({2, 3}, {4, 5}), Error);
-  EXPECT_THROW(shape_of({2, 4, 5}, {3, 5, 6}), Error);
-  EXPECT_THROW(shape_of({}, {3, 5}), Error);
+  EXPECT_EQ(product_shape({5, 2, 3}, {3}), (Shape{5, 2}));
+  EXPECT_EQ(product_shape({7}, {7}), (Shape{}));
+  EXPECT_EQ(product_shape({2, 1, 4, 5}, {3, 5, 6}), (Shape{2, 3, 4, 6}));
+  EXPECT_THROW(product_shape({2, 3}, {4, 5}), Error);
+  EXPECT_THROW(product_shape({2, 4, 5}, {3, 5, 6}), Error);
+  EXPECT_THROW(product_shape({}, {3, 5}), Error);
 }
 
 TEST(MatMul, ReferenceByHand) {
@@ -130,14 +131,15 @@ TEST(MatMul, CopiesColumns) {
 
 TEST(MatMul, BroadcastAndVectors) {
   std::vector<Tensor> inputs;
-  struct Case {
+  struct ProductCase {
     Shape a, b;
     bool transpose_a, transpose_b;
   };
-  for (const Case& c :
-       {Case{{2, 1, 4, 5}, {3, 5, 6}, false, false}, Case{{5, 4}, {3, 6, 5}, true, true},
-        Case{{5}, {2, 5, 3}, false, false}, Case{{2, 4, 5}, {5}, false, false},
-        Case{{33}, {33}, false, false}, Case{{2, 1, 1, 2, 3, 4}, {1, 3, 2, 1, 4, 5}, false, false}})
+  for (const ProductCase& c :
+       {ProductCase{{2, 1, 4, 5}, {3, 5, 6}, false, false},
+        ProductCase{{5, 4}, {3, 6, 5}, true, true}, ProductCase{{5}, {2, 5, 3}, false, false},
+        ProductCase{{2, 4, 5}, {5}, false, false}, ProductCase{{33}, {33}, false, false},
+        ProductCase{{2, 1, 1, 2, 3, 4}, {1, 3, 2, 1, 4, 5}, false, false}})
     for (bool constant : {false, true}) {
       OpDesc desc = product(c.a, c.b, c.transpose_a, c.transpose_b, constant, inputs);
       check_op(desc, inputs);

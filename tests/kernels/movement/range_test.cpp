@@ -11,8 +11,6 @@ Tensor range(const char* type, const Tensor& start, const Tensor& stop, const Te
   return run("Range", 4, attributes({{"output_type", type}}), {start, stop, step}, 1, 0)[0];
 }
 
-Tensor number(float value) { return floats({}, {value}); }
-
 TEST(Range, Values) {
   EXPECT_EQ(range("i64", scalar(2), scalar(7), scalar(2)).to_ints(),
             (std::vector<int64_t>{2, 4, 6}));

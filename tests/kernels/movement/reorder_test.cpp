@@ -49,7 +49,7 @@ TEST(Reorder, AnyStrides) {
 // are a view of the maps of its heads.
 TEST(Reorder, TilesInLocalMemory) {
   const DeviceTraits traits = test::gpu_traits();
-  const auto check = [&](const Tensor& x, ElementType from, ElementType to, double error) {
+  const auto check_reorder = [&](const Tensor& x, ElementType from, ElementType to, double error) {
     const TensorDesc rows = TensorDesc::row_major(from, x.shape());
     TensorDesc last = test::with_gaps(TensorDesc::channels_last(from, x.shape()), 7, 3);
     for (const bool back : {false, true}) {
@@ -60,12 +60,13 @@ TEST(Reorder, TilesInLocalMemory) {
   };
   for (const Shape& shape : {Shape{2, 80, 3, 23}, Shape{1, 32, 8, 8}, Shape{3, 16, 5, 5}}) {
     const Tensor x = random_tensor(shape, -100, 100);
-    check(x, ElementType::f32, ElementType::f32, 0);
-    check(x, ElementType::f16, ElementType::f16, 0);
-    check(x, ElementType::f16, ElementType::f32, 0);
-    check(x, ElementType::f32, ElementType::f16, 1e-3);
-    check(random_ints(ElementType::u8, shape, 0, 255), ElementType::u8, ElementType::u8, 0);
-    check(random_ints(ElementType::u8, shape, 0, 255), ElementType::u8, ElementType::f32, 0);
+    check_reorder(x, ElementType::f32, ElementType::f32, 0);
+    check_reorder(x, ElementType::f16, ElementType::f16, 0);
+    check_reorder(x, ElementType::f16, ElementType::f32, 0);
+    check_reorder(x, ElementType::f32, ElementType::f16, 1e-3);
+    check_reorder(random_ints(ElementType::u8, shape, 0, 255), ElementType::u8, ElementType::u8, 0);
+    check_reorder(random_ints(ElementType::u8, shape, 0, 255), ElementType::u8, ElementType::f32,
+                  0);
   }
   const Tensor narrow = random_tensor({2, 15, 20, 20});
   const OpDesc desc = reorder(narrow, TensorDesc::row_major(ElementType::f32, narrow.shape()),

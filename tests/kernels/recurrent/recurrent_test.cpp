@@ -8,7 +8,7 @@
 namespace clinfer::test {
 namespace {
 
-float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
+float logistic(float x) { return 1 / (1 + std::exp(-x)); }
 
 const Attributes kOne = attributes({{"hidden_size", "1"}});
 
@@ -20,9 +20,9 @@ TEST(Recurrent, LstmCell) {
            floats({4, 1}, {0.1f, 0.2f, 0.3f, 0.4f}), floats({4, 1}, {0.5f, -0.5f, 0.25f, 0}),
            floats({4}, {0, 0, 0.1f, 0})},
           2, 3);
-  const float c = sigmoid(1.7f) * 4 + sigmoid(-1.1f) * std::tanh(1.45f);
+  const float c = logistic(1.7f) * 4 + logistic(-1.1f) * std::tanh(1.45f);
   EXPECT_NEAR(out[1].to_floats()[0], c, 1e-5f);
-  EXPECT_NEAR(out[0].to_floats()[0], sigmoid(0.8f) * std::tanh(c), 1e-5f);
+  EXPECT_NEAR(out[0].to_floats()[0], logistic(0.8f) * std::tanh(c), 1e-5f);
 }
 
 TEST(Recurrent, GruCell) {
@@ -35,7 +35,7 @@ TEST(Recurrent, GruCell) {
                1, 2)[0]
         .to_floats()[0];
   };
-  const float z = sigmoid(1.7f), r = sigmoid(-1.1f);
+  const float z = logistic(1.7f), r = logistic(-1.1f);
   EXPECT_NEAR(gru("false", {0, 0, 0.1f}), (1 - z) * std::tanh(0.7f + 0.25f * r * 3) + z * 3, 1e-5f);
   EXPECT_NEAR(gru("true", {0, 0, 0.1f, 0.2f}),
               (1 - z) * std::tanh(0.7f + r * (0.25f * 3 + 0.2f)) + z * 3, 1e-5f);
@@ -147,19 +147,22 @@ TEST(Recurrent, KernelOfSharedUnits) {
 // Hidden units spread over work-groups, a launch for each step; lengths differ, and one is 0.
 TEST(Recurrent, KernelOfSteps) {
   const DeviceTraits gpu = gpu_traits();
-  const auto check = [&](const std::string& type, const Attributes& a, int64_t gates,
-                         int64_t bias_rows, int64_t directions,
-                         ElementType storage = ElementType::f32) {
+  const auto check_recurrent = [&](const std::string& type, const Attributes& a, int64_t gates,
+                                   int64_t bias_rows, int64_t directions,
+                                   ElementType storage = ElementType::f32) {
     check_kernel(type, a, gates, bias_rows, directions, &gpu, storage, 260);
   };
-  check("LSTMSequence", attributes({{"direction", "bidirectional"}, {"clip", "0.8"}}), 4, 4, 2);
-  check("GRUSequence", attributes({{"linear_before_reset", "true"}, {"direction", "reverse"}}), 3,
-        4, 1, ElementType::f16);
+  check_recurrent("LSTMSequence", attributes({{"direction", "bidirectional"}, {"clip", "0.8"}}), 4,
+                  4, 2);
+  check_recurrent("GRUSequence",
+                  attributes({{"linear_before_reset", "true"}, {"direction", "reverse"}}), 3, 4, 1,
+                  ElementType::f16);
   // Two launches for each step.
-  check("GRUSequence", attributes({{"direction", "bidirectional"}, {"clip", "0.5"}}), 3, 3, 2);
-  check("GRUSequence", attributes({{"direction", "reverse"}}), 3, 3, 1, ElementType::f16);
-  check("GRUCell", {}, 3, 3, 1);
-  check("RNNCell", {}, 1, 1, 1);
+  check_recurrent("GRUSequence", attributes({{"direction", "bidirectional"}, {"clip", "0.5"}}), 3,
+                  3, 2);
+  check_recurrent("GRUSequence", attributes({{"direction", "reverse"}}), 3, 3, 1, ElementType::f16);
+  check_recurrent("GRUCell", {}, 3, 3, 1);
+  check_recurrent("RNNCell", {}, 1, 1, 1);
 }
 
 TEST(Recurrent, StepsAreLaunchedWhereThatIsWorthIt) {

@@ -11,8 +11,8 @@ Tensor axes_of(const std::vector<int>& axes) {
   return Tensor::of<int>(ElementType::i64, {static_cast<int64_t>(axes.size())}, axes);
 }
 
-std::vector<float> run(const char* type, int opset, const Attributes& attributes,
-                       const std::vector<Tensor>& inputs) {
+std::vector<float> normalized(const char* type, int opset, const Attributes& attributes,
+                              const std::vector<Tensor>& inputs) {
   std::vector<bool> constant(inputs.size(), true);
   constant[0] = false;
   return reference(make_desc(type, opset, attributes, inputs, constant), inputs)[0].to_floats();
@@ -21,13 +21,6 @@ std::vector<float> run(const char* type, int opset, const Attributes& attributes
 void expect_near(const std::vector<float>& got, const std::vector<float>& want) {
   ASSERT_EQ(got.size(), want.size());
   for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-5) << i;
-}
-
-// Runs on the device with its own traits, and with points planned for a GPU.
-void check_both(const OpDesc& desc, const std::vector<Tensor>& inputs, Tolerance tolerance = {}) {
-  const DeviceTraits gpu = gpu_traits();
-  check_op(desc, inputs, tolerance);
-  check_op(desc, inputs, tolerance, &gpu);
 }
 
 OpDesc describe_mvn(const Shape& shape, const std::vector<int>& axes, std::vector<Tensor>& inputs) {
@@ -52,7 +45,7 @@ void add_channel_tail(OpDesc& desc, std::vector<Tensor>& inputs, size_t dim) {
 TEST(Mvn, ReferenceByHand) {
   const Tensor data = Tensor::of<float>(ElementType::f32, {1, 2, 1, 2}, {1, 3, 10, 20});
   const auto old = [&](const char* across, const char* variance, const char* eps) {
-    return run(
+    return normalized(
         "MVN", 2,
         attributes({{"across_channels", across}, {"normalize_variance", variance}, {"eps", eps}}),
         {data});
@@ -61,9 +54,9 @@ TEST(Mvn, ReferenceByHand) {
   expect_near(old("true", "false", "0"), {-7.5f, -5.5f, 1.5f, 11.5f});
   expect_near(old("false", "true", "3"), {-0.5f, 0.5f, -5 / std::sqrt(28.f), 5 / std::sqrt(28.f)});
   const auto newer = [&](const char* mode) {
-    return run("MVN", 6,
-               attributes({{"normalize_variance", "true"}, {"eps", "3"}, {"eps_mode", mode}}),
-               {data, axes_of({-1})});
+    return normalized(
+        "MVN", 6, attributes({{"normalize_variance", "true"}, {"eps", "3"}, {"eps_mode", mode}}),
+        {data, axes_of({-1})});
   };
   expect_near(newer("INSIDE_SQRT"), {-0.5f, 0.5f, -5 / std::sqrt(28.f), 5 / std::sqrt(28.f)});
   expect_near(newer("OUTSIDE_SQRT"), {-0.25f, 0.25f, -0.625f, 0.625f});
@@ -72,8 +65,8 @@ TEST(Mvn, ReferenceByHand) {
 TEST(NormalizeL2, ReferenceByHand) {
   const Tensor data = Tensor::of<float>(ElementType::f32, {1, 2, 2}, {3, 0, 4, 1});
   const auto with = [&](const char* mode, const char* eps, const std::vector<int>& axes) {
-    return run("NormalizeL2", 1, attributes({{"eps", eps}, {"eps_mode", mode}}),
-               {data, axes_of(axes)});
+    return normalized("NormalizeL2", 1, attributes({{"eps", eps}, {"eps_mode", mode}}),
+                      {data, axes_of(axes)});
   };
   expect_near(with("add", "0", {1}), {0.6f, 0, 0.8f, 1});
   expect_near(with("add", "11", {1}), {0.5f, 0, 4 / 6.f, 1 / std::sqrt(12.f)});
@@ -83,53 +76,55 @@ TEST(NormalizeL2, ReferenceByHand) {
 
 TEST(Normalizations, OthersByHand) {
   const Tensor data = Tensor::of<float>(ElementType::f32, {1, 2, 1, 2}, {3, 0, 4, 1});
-  expect_near(run("GRN", 1, attributes({{"bias", "11"}}), {data}),
+  expect_near(normalized("GRN", 1, attributes({{"bias", "11"}}), {data}),
               {0.5f, 0, 4 / 6.f, 1 / std::sqrt(12.f)});
-  expect_near(run("GroupNormalization", 12, attributes({{"num_groups", "2"}, {"epsilon", "0"}}),
-                  {data, Tensor::of<float>(ElementType::f32, {2}, {1, 2}),
-                   Tensor::of<float>(ElementType::f32, {2}, {0, 10})}),
-              {1, -1, 12, 8});
+  expect_near(
+      normalized("GroupNormalization", 12, attributes({{"num_groups", "2"}, {"epsilon", "0"}}),
+                 {data, Tensor::of<float>(ElementType::f32, {2}, {1, 2}),
+                  Tensor::of<float>(ElementType::f32, {2}, {0, 10})}),
+      {1, -1, 12, 8});
   // The squares are 9 0 16 1; across the channels each sum contains both.
   expect_near(
-      run("LRN", 1, attributes({{"alpha", "3"}, {"beta", "0.5"}, {"bias", "11"}, {"size", "3"}}),
-          {data, axes_of({1})}),
+      normalized("LRN", 1,
+                 attributes({{"alpha", "3"}, {"beta", "0.5"}, {"bias", "11"}, {"size", "3"}}),
+                 {data, axes_of({1})}),
       {0.5f, 0, 4 / 6.f, 1 / std::sqrt(12.f)});
   const std::vector<Tensor> parameters{data, Tensor::of<float>(ElementType::f32, {2}, {1, 2}),
                                        Tensor::of<float>(ElementType::f32, {2}, {0, 10}),
                                        Tensor::of<float>(ElementType::f32, {2}, {1, 1}),
                                        Tensor::of<float>(ElementType::f32, {2}, {3, 0})};
-  expect_near(run("BatchNormInference", 5, attributes({{"epsilon", "1"}}), parameters),
+  expect_near(normalized("BatchNormInference", 5, attributes({{"epsilon", "1"}}), parameters),
               {1, -0.5f, 16, 10});
 }
 
 TEST(Normalizations, RefuseWhatCannotBe) {
   const Tensor data = random_tensor({1, 6, 2, 2}), six = random_tensor({6}),
                five = random_tensor({5});
-  EXPECT_THROW(run("GroupNormalization", 12, attributes({{"num_groups", "4"}, {"epsilon", "0"}}),
-                   {data, six, six}),
+  EXPECT_THROW(normalized("GroupNormalization", 12,
+                          attributes({{"num_groups", "4"}, {"epsilon", "0"}}), {data, six, six}),
                Error);
-  EXPECT_THROW(run("GroupNormalization", 12, attributes({{"num_groups", "0"}, {"epsilon", "0"}}),
-                   {data, six, six}),
+  EXPECT_THROW(normalized("GroupNormalization", 12,
+                          attributes({{"num_groups", "0"}, {"epsilon", "0"}}), {data, six, six}),
                Error);
-  EXPECT_THROW(run("GroupNormalization", 12, attributes({{"num_groups", "2"}, {"epsilon", "0"}}),
-                   {data, six, five}),
+  EXPECT_THROW(normalized("GroupNormalization", 12,
+                          attributes({{"num_groups", "2"}, {"epsilon", "0"}}), {data, six, five}),
                Error);
-  EXPECT_THROW(
-      run("NormalizeL2", 1, attributes({{"eps", "-1"}, {"eps_mode", "add"}}), {data, axes_of({1})}),
-      Error);
-  EXPECT_THROW(
-      run("NormalizeL2", 1, attributes({{"eps", "1"}, {"eps_mode", "mul"}}), {data, axes_of({1})}),
-      Error);
-  EXPECT_THROW(
-      run("NormalizeL2", 1, attributes({{"eps", "1"}, {"eps_mode", "add"}}), {data, axes_of({4})}),
-      Error);
-  EXPECT_THROW(
-      run("LRN", 1, attributes({{"alpha", "1"}, {"beta", "1"}, {"bias", "1"}, {"size", "0"}}),
-          {data, axes_of({1})}),
-      Error);
-  EXPECT_THROW(
-      run("BatchNormInference", 5, attributes({{"epsilon", "1"}}), {data, six, six, six, five}),
-      Error);
+  EXPECT_THROW(normalized("NormalizeL2", 1, attributes({{"eps", "-1"}, {"eps_mode", "add"}}),
+                          {data, axes_of({1})}),
+               Error);
+  EXPECT_THROW(normalized("NormalizeL2", 1, attributes({{"eps", "1"}, {"eps_mode", "mul"}}),
+                          {data, axes_of({1})}),
+               Error);
+  EXPECT_THROW(normalized("NormalizeL2", 1, attributes({{"eps", "1"}, {"eps_mode", "add"}}),
+                          {data, axes_of({4})}),
+               Error);
+  EXPECT_THROW(normalized("LRN", 1,
+                          attributes({{"alpha", "1"}, {"beta", "1"}, {"bias", "1"}, {"size", "0"}}),
+                          {data, axes_of({1})}),
+               Error);
+  EXPECT_THROW(normalized("BatchNormInference", 5, attributes({{"epsilon", "1"}}),
+                          {data, six, six, six, five}),
+               Error);
 }
 
 // Layer normalisation with the following operations fused.

@@ -7,19 +7,13 @@
 namespace clinfer::test {
 namespace {
 
-OpDesc describe(const char* type, const Shape& shape, const char* axis,
-                std::vector<Tensor>& inputs) {
+OpDesc describe_softmax(const char* type, const Shape& shape, const char* axis,
+                        std::vector<Tensor>& inputs) {
   inputs = {random_tensor(shape, -9, 9, 1)};
   return make_desc(type, 8, attributes({{"axis", axis}}), inputs, {});
 }
 
 // Runs on the device with its own traits, and with points planned for a GPU.
-void check_both(const OpDesc& desc, const std::vector<Tensor>& inputs, Tolerance tolerance = {}) {
-  const DeviceTraits gpu = gpu_traits();
-  check_op(desc, inputs, tolerance);
-  check_op(desc, inputs, tolerance, &gpu);
-}
-
 TEST(SoftMax, ReferenceByHand) {
   const float l2 = std::log(2.f), l3 = std::log(3.f);
   const std::vector<Tensor> inputs{
@@ -55,20 +49,20 @@ TEST(SoftMax, RefusesAxesThatAreNotThere) {
 // Classes of boxes: many short rows.
 TEST(SoftMax, ShortRows) {
   std::vector<Tensor> inputs;
-  check_both(describe("SoftMax", {1, 333, 3}, "2", inputs), inputs);
+  check_both(describe_softmax("SoftMax", {1, 333, 3}, "2", inputs), inputs);
 }
 
 // Attention, as views; 91 classes.
 TEST(SoftMax, LongRows) {
   std::vector<Tensor> inputs;
-  OpDesc desc = describe("SoftMax", {2, 3, 7, 91}, "3", inputs);
+  OpDesc desc = describe_softmax("SoftMax", {2, 3, 7, 91}, "3", inputs);
   desc.inputs[0] = with_gaps(TensorDesc::row_major(ElementType::f32, inputs[0].shape()), 6, 5);
   desc.outputs[0] = with_gaps(TensorDesc::row_major(ElementType::f32, inputs[0].shape()), 3, 1);
   check_both(desc, inputs);
-  check_both(describe("SoftMax", {1, 1000}, "1", inputs), inputs);
+  check_both(describe_softmax("SoftMax", {1, 1000}, "1", inputs), inputs);
   // Very large values must not overflow.
   inputs[0] = random_tensor({1, 1000}, -3e4f, 3e4f);
-  check_op(describe("SoftMax", {1, 1000}, "1", inputs), inputs);
+  check_op(describe_softmax("SoftMax", {1, 1000}, "1", inputs), inputs);
 }
 
 // Vectors that lie at multiples of their size, and rows that are one element off.
@@ -76,7 +70,7 @@ TEST(SoftMax, AlignedRows) {
   for (const ElementType type : {ElementType::f32, ElementType::f16}) {
     for (const int64_t offset : {0, 1}) {
       std::vector<Tensor> inputs;
-      OpDesc desc = describe("SoftMax", {3, 5, 16}, "2", inputs);
+      OpDesc desc = describe_softmax("SoftMax", {3, 5, 16}, "2", inputs);
       desc.inputs[0].type = desc.outputs[0].type = type;
       desc.inputs[0].strides = {160, 32, 1};
       desc.inputs[0].offset = offset;
@@ -88,7 +82,7 @@ TEST(SoftMax, AlignedRows) {
 // Segmentation: channels innermost on one side, in the middle on the other.
 TEST(SoftMax, Channels) {
   std::vector<Tensor> inputs;
-  OpDesc desc = describe("SoftMax", {2, 21, 5, 6}, "1", inputs);
+  OpDesc desc = describe_softmax("SoftMax", {2, 21, 5, 6}, "1", inputs);
   desc.inputs[0] = with_gaps(desc.inputs[0]);
   check_both(desc, inputs);
   desc.outputs[0] = TensorDesc::row_major(ElementType::f32, inputs[0].shape());
@@ -99,14 +93,14 @@ TEST(SoftMax, Channels) {
 
 TEST(SoftMax, OtherAxes) {
   std::vector<Tensor> inputs;
-  check_op(describe("SoftMax", {2, 5, 6, 7}, "2", inputs), inputs);
-  check_op(describe("SoftMax", {3, 5, 2, 3, 4}, "-5", inputs), inputs);
-  check_op(describe("SoftMax", {7, 1}, "1", inputs), inputs);
+  check_op(describe_softmax("SoftMax", {2, 5, 6, 7}, "2", inputs), inputs);
+  check_op(describe_softmax("SoftMax", {3, 5, 2, 3, 4}, "-5", inputs), inputs);
+  check_op(describe_softmax("SoftMax", {7, 1}, "1", inputs), inputs);
 }
 
 TEST(SoftMax, HalfStorage) {
   std::vector<Tensor> inputs;
-  OpDesc desc = describe("SoftMax", {1, 9, 37}, "-1", inputs);
+  OpDesc desc = describe_softmax("SoftMax", {1, 9, 37}, "-1", inputs);
   desc.inputs[0].type = desc.outputs[0].type = ElementType::f16;
   check_both(desc, inputs, {1e-3, 1e-3});
 }
@@ -115,7 +109,7 @@ TEST(SoftMax, HalfStorage) {
 TEST(SoftMax, OneSideHalf) {
   std::vector<Tensor> inputs;
   for (const char* axis : {"1", "2"}) {
-    OpDesc desc = describe("SoftMax", {2, 9, 37}, axis, inputs);
+    OpDesc desc = describe_softmax("SoftMax", {2, 9, 37}, axis, inputs);
     desc.inputs[0].type = ElementType::f16;
     check_both(desc, inputs, {1e-3, 1e-3});
     std::swap(desc.inputs[0].type, desc.outputs[0].type);
@@ -125,8 +119,8 @@ TEST(SoftMax, OneSideHalf) {
 
 TEST(LogSoftmax, Families) {
   std::vector<Tensor> inputs;
-  check_both(describe("LogSoftmax", {5, 37}, "-1", inputs), inputs);
-  check_op(describe("LogSoftmax", {2, 5, 3, 4}, "1", inputs), inputs);
+  check_both(describe_softmax("LogSoftmax", {5, 37}, "-1", inputs), inputs);
+  check_op(describe_softmax("LogSoftmax", {2, 5, 3, 4}, "1", inputs), inputs);
 }
 
 OpDesc describe_mean(const Shape& shape, size_t axis, std::vector<Tensor>& inputs) {

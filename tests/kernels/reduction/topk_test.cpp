@@ -7,7 +7,7 @@
 namespace clinfer::test {
 namespace {
 
-Attributes settings(const char* axis, const char* mode, const char* sort) {
+Attributes topk_settings(const char* axis, const char* mode, const char* sort) {
   return attributes(
       {{"axis", axis}, {"mode", mode}, {"sort", sort}, {"index_element_type", "i32"}});
 }
@@ -15,7 +15,7 @@ Attributes settings(const char* axis, const char* mode, const char* sort) {
 TEST(TopK, Values) {
   const Tensor in = floats({1, 5}, {3, 1, 4, 1, 5});
   const auto top = [&](const char* mode, const char* sort, int64_t k) {
-    return run("TopK", 3, settings("1", mode, sort), {in, scalar(k)}, 2);
+    return run("TopK", 3, topk_settings("1", mode, sort), {in, scalar(k)}, 2);
   };
   EXPECT_EQ(top("max", "value", 3)[0].to_floats(), (std::vector<float>{5, 4, 3}));
   EXPECT_EQ(top("max", "value", 3)[1].to_ints(), (std::vector<int64_t>{4, 2, 0}));
@@ -23,10 +23,10 @@ TEST(TopK, Values) {
   EXPECT_EQ(top("min", "value", 2)[1].to_ints(), (std::vector<int64_t>{1, 3}));
   EXPECT_EQ(top("min", "none", 9)[0].shape(), (Shape{1, 5}));
   const std::vector<Tensor> nan =
-      run("TopK", 3, settings("0", "min", "value"), {floats({3}, {NAN, 2, 1}), scalar(3)}, 2);
+      run("TopK", 3, topk_settings("0", "min", "value"), {floats({3}, {NAN, 2, 1}), scalar(3)}, 2);
   EXPECT_EQ(nan[1].to_ints(), (std::vector<int64_t>{2, 1, 0}));
   const std::vector<Tensor> integers =
-      run("TopK", 3, settings("0", "max", "value"), {ints({3, -7, 9}), scalar(1)}, 2);
+      run("TopK", 3, topk_settings("0", "max", "value"), {ints({3, -7, 9}), scalar(1)}, 2);
   EXPECT_EQ(integers[0].to_ints(), (std::vector<int64_t>{9}));
 }
 
@@ -36,8 +36,8 @@ TEST(TopK, Kernel) {
     // Few different values give many ties.
     const std::vector<Tensor> inputs{
         random_ints(ElementType::i32, {2, 21, 4, 5}, 0, 9).convert(ElementType::f32), scalar(k)};
-    OpDesc desc = make_desc("TopK", 3, settings(axis, "max", k == 5 ? "index" : "value"), inputs,
-                            {false, true}, 2);
+    OpDesc desc = make_desc("TopK", 3, topk_settings(axis, "max", k == 5 ? "index" : "value"),
+                            inputs, {false, true}, 2);
     check_op(desc, inputs);
     desc.inputs[0] = with_gaps(desc.inputs[0]);
     desc.outputs[1] = TensorDesc::row_major(desc.outputs[1].type, desc.outputs[1].shape);
@@ -45,7 +45,7 @@ TEST(TopK, Kernel) {
   }
   const std::vector<Tensor> integers{
       random_ints(ElementType::i32, {3, 40}, -1000000000, 1000000000), scalar(4)};
-  check_op(make_desc("TopK", 3, settings("1", "min", "value"), integers, {false, true}, 2),
+  check_op(make_desc("TopK", 3, topk_settings("1", "min", "value"), integers, {false, true}, 2),
            integers);
 }
 
@@ -61,7 +61,8 @@ TEST(TopK, LongRowsOnAGpu) {
     const Tensor values = random_ints(ElementType::i32, shape, 0, 50);
     for (const ElementType type : {ElementType::f32, ElementType::i32}) {
       const std::vector<Tensor> inputs{values.convert(type), scalar(300)};
-      OpDesc desc = make_desc("TopK", 3, settings(axis, mode, "value"), inputs, {false, true}, 2);
+      OpDesc desc =
+          make_desc("TopK", 3, topk_settings(axis, mode, "value"), inputs, {false, true}, 2);
       check_op(desc, inputs, {}, &gpu, "topk_ranks");
       desc.inputs[0] = with_gaps(desc.inputs[0]);
       check_op(desc, inputs, {}, &gpu, "topk_ranks");
@@ -71,21 +72,21 @@ TEST(TopK, LongRowsOnAGpu) {
   for (size_t i = 0; i < list.size(); ++i)
     list[i] = i % 3 == 0 ? NAN : i % 5 == 0 ? -INFINITY : static_cast<float>(i % 7);
   const std::vector<Tensor> odd{floats({400}, list), scalar(390)};
-  check_op(make_desc("TopK", 3, settings("0", "max", "value"), odd, {false, true}, 2), odd, {},
+  check_op(make_desc("TopK", 3, topk_settings("0", "max", "value"), odd, {false, true}, 2), odd, {},
            &gpu, "topk_ranks");
 }
 
 TEST(TopK, Refuses) {
   const Tensor in = counted({2, 3});
-  EXPECT_TRUE(says(error_of("TopK", 3, settings("2", "max", "value"), {in, scalar(1)}, 2),
+  EXPECT_TRUE(says(error_of("TopK", 3, topk_settings("2", "max", "value"), {in, scalar(1)}, 2),
                    "axis 2 is out of range for 2 dimensions"));
-  EXPECT_TRUE(says(error_of("TopK", 3, settings("1", "most", "value"), {in, scalar(1)}, 2),
+  EXPECT_TRUE(says(error_of("TopK", 3, topk_settings("1", "most", "value"), {in, scalar(1)}, 2),
                    "mode \"most\""));
-  EXPECT_TRUE(
-      says(error_of("TopK", 3, settings("1", "max", "size"), {in, scalar(1)}, 2), "sort \"size\""));
-  EXPECT_TRUE(
-      says(error_of("TopK", 3, settings("1", "max", "value"), {in, scalar(-1)}, 2), "k is -1"));
-  EXPECT_TRUE(says(error_of("TopK", 3, settings("1", "max", "value"), {in, scalar(1)}, 2, 2),
+  EXPECT_TRUE(says(error_of("TopK", 3, topk_settings("1", "max", "size"), {in, scalar(1)}, 2),
+                   "sort \"size\""));
+  EXPECT_TRUE(says(error_of("TopK", 3, topk_settings("1", "max", "value"), {in, scalar(-1)}, 2),
+                   "k is -1"));
+  EXPECT_TRUE(says(error_of("TopK", 3, topk_settings("1", "max", "value"), {in, scalar(1)}, 2, 2),
                    "k (input 1) must be constant"));
 }
 

@@ -33,14 +33,10 @@ OpDesc described(const std::vector<Tensor>& inputs, const Attributes& how = {}) 
   return desc;
 }
 
-Attributes how(const char* mode, const char* padding, const char* align) {
-  return attributes({{"mode", mode}, {"padding_mode", padding}, {"align_corners", align}});
-}
-
 // Maps 1 2 3 4 and 10 20: half of the middle of the first, and twice the left pixel of the second.
 TEST(DeformableAttention, Values) {
   const std::vector<float> out =
-      run("DeformableAttention", 1, how("bilinear", "zeros", "false"),
+      run("DeformableAttention", 1, sampling("bilinear", "zeros", "false"),
           {floats({1, 1, 1, 4, 1}, {1, 2, 3, 4}), floats({1, 1, 1, 2, 1}, {10, 20}),
            floats({1, 1, 1, 2, 2}, {0, 0, 5, 0}), floats({1, 1, 1, 1, 2}, {-0.5f, 0}),
            floats({1, 1, 1, 3}, {0.5f, 7, 2})},
@@ -75,7 +71,8 @@ TEST(DeformableAttention, WaysToSample) {
   for (const char* mode : {"nearest", "bilinear", "bicubic"})
     for (const char* padding : {"zeros", "border", "reflection"}) {
       SCOPED_TRACE(std::string(mode) + " " + padding);
-      check_op(described(inputs, how(mode, padding, padding[0] == 'b' ? "true" : "false")), inputs);
+      check_op(described(inputs, sampling(mode, padding, padding[0] == 'b' ? "true" : "false")),
+               inputs);
     }
 }
 
@@ -113,7 +110,7 @@ TEST(DeformableAttention, Refuses) {
   EXPECT_TRUE(says(refused({map, {1, 2, 5, 3, 3}, {1, 2, 5, 3}}),
                    "the grid [1,2,5,3,3] does not fit the map [1,2,4,4,8]"));
   EXPECT_TRUE(says(refused({map, {1, 1, 4, 4, 8}, grid, grid, {1, 2, 5, 6}}), "does not fit"));
-  EXPECT_TRUE(says(refused({map, grid, {1, 2, 5, 3}}, how("linear", "zeros", "false")),
+  EXPECT_TRUE(says(refused({map, grid, {1, 2, 5, 3}}, sampling("linear", "zeros", "false")),
                    "unknown mode \"linear\""));
 
   std::vector<Tensor> inputs = random_inputs(1, 1, 2, 4, {{2, 2, 1}});

@@ -5,10 +5,6 @@
 namespace clinfer::test {
 namespace {
 
-Attributes how(const char* mode, const char* padding, const char* align) {
-  return attributes({{"mode", mode}, {"padding_mode", padding}, {"align_corners", align}});
-}
-
 // A row of 1, 2, 3, 4 at coordinate x.
 float sampled(float x, const Attributes& attributes) {
   return run("GridSample", 9, attributes,
@@ -17,17 +13,17 @@ float sampled(float x, const Attributes& attributes) {
 }
 
 TEST(GridSample, Values) {
-  EXPECT_FLOAT_EQ(sampled(0, how("bilinear", "zeros", "false")), 2.5f);
-  EXPECT_FLOAT_EQ(sampled(-1, how("bilinear", "zeros", "false")), 0.5f);
-  EXPECT_FLOAT_EQ(sampled(-1, how("bilinear", "zeros", "true")), 1);
-  EXPECT_FLOAT_EQ(sampled(-1, how("bilinear", "border", "false")), 1);
-  EXPECT_FLOAT_EQ(sampled(-1.5f, how("bilinear", "reflection", "false")), 1.5f);  // place -1.5
-  EXPECT_FLOAT_EQ(sampled(5 / 3.0f, how("bilinear", "reflection", "true")), 3);   // place 4
-  EXPECT_FLOAT_EQ(sampled(-0.5f, how("nearest", "zeros", "false")), 1);  // place 0.5, to even
-  EXPECT_FLOAT_EQ(sampled(0.9f, how("nearest", "zeros", "true")), 4);
-  EXPECT_FLOAT_EQ(sampled(1.6f, how("nearest", "zeros", "true")), 0);
-  EXPECT_FLOAT_EQ(sampled(1e30f, how("nearest", "border", "true")), 4);
-  EXPECT_FLOAT_EQ(sampled(0, how("bicubic", "border", "false")), 2.5f);
+  EXPECT_FLOAT_EQ(sampled(0, sampling("bilinear", "zeros", "false")), 2.5f);
+  EXPECT_FLOAT_EQ(sampled(-1, sampling("bilinear", "zeros", "false")), 0.5f);
+  EXPECT_FLOAT_EQ(sampled(-1, sampling("bilinear", "zeros", "true")), 1);
+  EXPECT_FLOAT_EQ(sampled(-1, sampling("bilinear", "border", "false")), 1);
+  EXPECT_FLOAT_EQ(sampled(-1.5f, sampling("bilinear", "reflection", "false")), 1.5f);  // place -1.5
+  EXPECT_FLOAT_EQ(sampled(5 / 3.0f, sampling("bilinear", "reflection", "true")), 3);   // place 4
+  EXPECT_FLOAT_EQ(sampled(-0.5f, sampling("nearest", "zeros", "false")), 1);  // place 0.5, to even
+  EXPECT_FLOAT_EQ(sampled(0.9f, sampling("nearest", "zeros", "true")), 4);
+  EXPECT_FLOAT_EQ(sampled(1.6f, sampling("nearest", "zeros", "true")), 0);
+  EXPECT_FLOAT_EQ(sampled(1e30f, sampling("nearest", "border", "true")), 4);
+  EXPECT_FLOAT_EQ(sampled(0, sampling("bicubic", "border", "false")), 2.5f);
 }
 
 TEST(GridSample, Kernel) {
@@ -36,12 +32,12 @@ TEST(GridSample, Kernel) {
       const std::vector<Tensor> inputs{random_tensor({2, 4, 5, 6}),
                                        random_tensor({2, 3, 7, 2}, -1.9f, 1.9f, 2)};
       const char* align = padding[0] == 'b' ? "true" : "false";
-      check_op(make_desc("GridSample", 9, how(mode, padding, align), inputs, {false, false}),
+      check_op(make_desc("GridSample", 9, sampling(mode, padding, align), inputs, {false, false}),
                inputs);
     }
   const std::vector<Tensor> odd{random_tensor({1, 3, 5, 1}), random_tensor({1, 2, 2, 2}, -3, 3, 2)};
   OpDesc desc =
-      make_desc("GridSample", 9, how("bilinear", "reflection", "true"), odd, {false, false});
+      make_desc("GridSample", 9, sampling("bilinear", "reflection", "true"), odd, {false, false});
   desc.tail.push_back({"relu"});
   for (TensorDesc& input : desc.inputs) input = with_gaps(input);
   desc.outputs[0] = with_gaps(desc.outputs[0]);
@@ -59,7 +55,7 @@ TEST(GridSample, Refuses) {
                    "the grid [1,1,1,3] does not fit the data [1,1,4,4]"));
   EXPECT_TRUE(says(refused({1, 4, 4}, {1, 1, 1, 2}, {}),
                    "the data has the shape [1,4,4], it must have 4 dimensions"));
-  EXPECT_TRUE(says(refused({1, 1, 4, 4}, {1, 1, 1, 2}, how("linear", "zeros", "true")),
+  EXPECT_TRUE(says(refused({1, 1, 4, 4}, {1, 1, 1, 2}, sampling("linear", "zeros", "true")),
                    "unknown mode \"linear\""));
 }
 

@@ -12,8 +12,9 @@ struct Style {
   const char* antialias = "false";
 };
 
-OpDesc describe(const Style& style, const Tensor& data, const std::vector<int>& axes,
-                const std::vector<int>& sizes, std::vector<Tensor>& inputs, Attributes more = {}) {
+OpDesc describe_interpolate(const Style& style, const Tensor& data, const std::vector<int>& axes,
+                            const std::vector<int>& sizes, std::vector<Tensor>& inputs,
+                            Attributes more = {}) {
   const int64_t n = static_cast<int64_t>(axes.size());
   inputs = {data, Tensor::of<int>(ElementType::i64, {n}, sizes),
             Tensor::of<int>(ElementType::i64, {n}, axes)};
@@ -31,7 +32,8 @@ std::vector<float> row(const Style& style, const std::vector<float>& values, int
   std::vector<Tensor> inputs;
   const Tensor data =
       Tensor::of<float>(ElementType::f32, {1, 1, static_cast<int64_t>(values.size())}, values);
-  return reference(describe(style, data, {2}, {size}, inputs, std::move(more)), inputs)[0]
+  return reference(describe_interpolate(style, data, {2}, {size}, inputs, std::move(more)),
+                   inputs)[0]
       .to_floats();
 }
 
@@ -138,32 +140,28 @@ TEST(Interpolate, ScalesAndOldVersions) {
 TEST(Interpolate, RefusesWhatCannotBe) {
   std::vector<Tensor> inputs;
   const Tensor data = random_tensor({1, 2, 4, 4});
-  EXPECT_THROW(describe({"wobbly"}, data, {2}, {3}, inputs), Error);
-  EXPECT_THROW(describe({"linear", "sideways"}, data, {2}, {3}, inputs), Error);
-  EXPECT_THROW(describe({"linear"}, data, {4}, {3}, inputs), Error);
-  EXPECT_THROW(describe({"linear"}, data, {2}, {0}, inputs), Error);
-  EXPECT_THROW(describe({"linear"}, data, {2}, {-5}, inputs), Error);
-  EXPECT_THROW(describe({"linear"}, data, {2}, {1 << 23}, inputs), Error);  // tables of gigabytes
-  EXPECT_THROW(describe({"linear"}, data, {2}, {3}, inputs, attributes({{"pads_begin", "-1"}})),
-               Error);
+  EXPECT_THROW(describe_interpolate({"wobbly"}, data, {2}, {3}, inputs), Error);
+  EXPECT_THROW(describe_interpolate({"linear", "sideways"}, data, {2}, {3}, inputs), Error);
+  EXPECT_THROW(describe_interpolate({"linear"}, data, {4}, {3}, inputs), Error);
+  EXPECT_THROW(describe_interpolate({"linear"}, data, {2}, {0}, inputs), Error);
+  EXPECT_THROW(describe_interpolate({"linear"}, data, {2}, {-5}, inputs), Error);
+  EXPECT_THROW(describe_interpolate({"linear"}, data, {2}, {1 << 23}, inputs),
+               Error);  // tables of gigabytes
+  EXPECT_THROW(
+      describe_interpolate({"linear"}, data, {2}, {3}, inputs, attributes({{"pads_begin", "-1"}})),
+      Error);
 }
 
 TEST(Interpolate, IntegersAreRounded) {
   std::vector<Tensor> inputs;
   const Tensor bytes = Tensor::of(ElementType::u8, {1, 1, 1, 3}, std::vector<int64_t>{0, 255, 250});
-  const OpDesc desc = describe({"linear", "half_pixel"}, bytes, {3}, {5}, inputs);
+  const OpDesc desc = describe_interpolate({"linear", "half_pixel"}, bytes, {3}, {5}, inputs);
   // At -0.2, 0.4, 1, 1.6 and 2.2 of the bytes.
   EXPECT_EQ(reference(desc, inputs)[0].to_ints(), (std::vector<int64_t>{0, 102, 255, 252, 250}));
 }
 
 // Runs on the device with its own traits, and with points planned for a GPU.
-void check_both(const OpDesc& desc, const std::vector<Tensor>& inputs, Tolerance tolerance = {}) {
-  const DeviceTraits gpu = gpu_traits();
-  check_op(desc, inputs, tolerance);
-  check_op(desc, inputs, tolerance, &gpu);
-}
-
-void add_tail(OpDesc& desc, std::vector<Tensor>& inputs) {
+void add_interpolate_tail(OpDesc& desc, std::vector<Tensor>& inputs) {
   const size_t operand = inputs.size();
   inputs.push_back(random_tensor(desc.outputs[0].shape, -1, 1, 4));
   desc.inputs.push_back(
@@ -179,7 +177,7 @@ TEST(Interpolate, ShrinksBeforeItGrows) {
       Tensor::of<int>(ElementType::u8, {1, kMany}, std::vector<int>(static_cast<size_t>(kMany), 7));
   std::vector<Tensor> inputs;
   const OpDesc desc =
-      describe({"nearest", "asymmetric", "floor"}, data, {0, 1}, {kMany, 1}, inputs);
+      describe_interpolate({"nearest", "asymmetric", "floor"}, data, {0, 1}, {kMany, 1}, inputs);
   const Tensor out = reference(desc, inputs)[0];
   EXPECT_EQ(out.shape(), (Shape{kMany, 1}));
   EXPECT_EQ(out.to_ints().back(), 7);
@@ -187,48 +185,54 @@ TEST(Interpolate, ShrinksBeforeItGrows) {
 
 TEST(Interpolate, NearestTwice) {
   std::vector<Tensor> inputs;
-  OpDesc desc = describe({"nearest", "asymmetric", "floor"}, random_tensor({2, 21, 5, 7}), {2, 3},
-                         {10, 14}, inputs);
+  OpDesc desc = describe_interpolate({"nearest", "asymmetric", "floor"},
+                                     random_tensor({2, 21, 5, 7}), {2, 3}, {10, 14}, inputs);
   desc.inputs[0] = with_gaps(desc.inputs[0]);
   desc.outputs[0] = with_gaps(desc.outputs[0], 7, 16);
-  add_tail(desc, inputs);
+  add_interpolate_tail(desc, inputs);
   check_both(desc, inputs);
 }
 
 TEST(Interpolate, Linear) {
   std::vector<Tensor> inputs;
-  OpDesc desc = describe({"linear_onnx"}, random_tensor({2, 13, 5, 7}), {2, 3}, {11, 20}, inputs);
+  OpDesc desc =
+      describe_interpolate({"linear_onnx"}, random_tensor({2, 13, 5, 7}), {2, 3}, {11, 20}, inputs);
   desc.inputs[0] = with_gaps(desc.inputs[0]);
-  add_tail(desc, inputs);
+  add_interpolate_tail(desc, inputs);
   check_both(desc, inputs);
-  check_op(describe({"linear"}, random_tensor({1, 1, 9, 8}), {3}, {5}, inputs), inputs);
+  check_op(describe_interpolate({"linear"}, random_tensor({1, 1, 9, 8}), {3}, {5}, inputs), inputs);
 }
 
 TEST(Interpolate, CubicAndPillow) {
   std::vector<Tensor> inputs;
-  check_op(describe({"cubic"}, random_tensor({1, 9, 6, 7}), {2, 3}, {9, 5}, inputs), inputs);
-  check_op(describe({"bicubic_pillow"}, random_tensor({1, 9, 16, 17}), {2, 3}, {5, 23}, inputs),
+  check_op(describe_interpolate({"cubic"}, random_tensor({1, 9, 6, 7}), {2, 3}, {9, 5}, inputs),
+           inputs);
+  check_op(describe_interpolate({"bicubic_pillow"}, random_tensor({1, 9, 16, 17}), {2, 3}, {5, 23},
+                                inputs),
            inputs);
 }
 
 TEST(Interpolate, VolumesRowsAndOddAxes) {
   std::vector<Tensor> inputs;
-  check_op(describe({"linear_onnx"}, random_tensor({1, 3, 2, 3, 4}), {2, 3, 4}, {4, 5, 8}, inputs),
+  check_op(describe_interpolate({"linear_onnx"}, random_tensor({1, 3, 2, 3, 4}), {2, 3, 4},
+                                {4, 5, 8}, inputs),
            inputs);
-  check_op(describe({"nearest"}, random_tensor({2, 3, 9}), {2}, {6}, inputs), inputs);
-  check_op(describe({"linear"}, random_tensor({2, 3, 4, 5}), {1, 0}, {5, 3}, inputs), inputs);
+  check_op(describe_interpolate({"nearest"}, random_tensor({2, 3, 9}), {2}, {6}, inputs), inputs);
+  check_op(describe_interpolate({"linear"}, random_tensor({2, 3, 4, 5}), {1, 0}, {5, 3}, inputs),
+           inputs);
 }
 
 TEST(Interpolate, Integers) {
   std::vector<Tensor> inputs;
-  check_op(describe({"nearest"}, random_ints(ElementType::i32, {1, 3, 4, 5}, -99, 99), {2, 3},
-                    {8, 10}, inputs, attributes({{"pads_end", "0,0,1,0"}})),
+  check_op(describe_interpolate({"nearest"}, random_ints(ElementType::i32, {1, 3, 4, 5}, -99, 99),
+                                {2, 3}, {8, 10}, inputs, attributes({{"pads_end", "0,0,1,0"}})),
            inputs);
 }
 
 TEST(Interpolate, HalfStorage) {
   std::vector<Tensor> inputs;
-  OpDesc desc = describe({"linear"}, random_tensor({1, 9, 6, 7}), {2, 3}, {9, 5}, inputs);
+  OpDesc desc =
+      describe_interpolate({"linear"}, random_tensor({1, 9, 6, 7}), {2, 3}, {9, 5}, inputs);
   desc.inputs[0].type = desc.outputs[0].type = ElementType::f16;
   check_op(desc, inputs, {1e-3, 1e-3});
 }

@@ -5,7 +5,7 @@
 namespace clinfer::test {
 namespace {
 
-struct Case {
+struct PoolCase {
   const char* type;
   int opset;
   Shape data;
@@ -16,7 +16,7 @@ struct Case {
   const char* dilations = nullptr;
 };
 
-Attributes attributes_of(const Case& c) {
+Attributes attributes_of(const PoolCase& c) {
   Attributes all = attributes({{"kernel", c.kernel},
                                {"strides", c.strides},
                                {"pads_begin", c.pads_begin},
@@ -28,23 +28,23 @@ Attributes attributes_of(const Case& c) {
   return all;
 }
 
-OpDesc describe(const Case& c, std::vector<Tensor>& inputs, size_t outputs = 1) {
+OpDesc describe_pool(const PoolCase& c, std::vector<Tensor>& inputs, size_t outputs = 1) {
   inputs = {random_tensor(c.data, -1, 1, 1)};
   return make_desc(c.type, c.opset, attributes_of(c), inputs, {}, outputs);
 }
 
-Shape shape_of(const Case& c) {
+Shape pool_shape(const PoolCase& c) {
   std::vector<Tensor> inputs;
-  return describe(c, inputs).outputs[0].shape;
+  return describe_pool(c, inputs).outputs[0].shape;
 }
 
-std::vector<float> run(const Case& c, const std::vector<float>& values) {
+std::vector<float> pooled(const PoolCase& c, const std::vector<float>& values) {
   const std::vector<Tensor> inputs{Tensor::of<float>(ElementType::f32, c.data, values)};
   return reference(make_desc(c.type, c.opset, attributes_of(c), inputs, {}), inputs)[0].to_floats();
 }
 
 // A bias per channel and an activation with the output's shape.
-void add_tail(OpDesc& desc, std::vector<Tensor>& inputs) {
+void add_pool_tail(OpDesc& desc, std::vector<Tensor>& inputs) {
   Shape bias(desc.outputs[0].shape.size(), 1);
   bias[1] = desc.outputs[0].shape[1];
   inputs.push_back(random_tensor(bias, -1, 1, 3));
@@ -58,64 +58,64 @@ void add_tail(OpDesc& desc, std::vector<Tensor>& inputs) {
 }
 
 // Runs on the device with its own traits, and with points planned for a GPU.
-size_t check_both(const OpDesc& desc, const std::vector<Tensor>& inputs, Tolerance tolerance = {}) {
+size_t check_all(const OpDesc& desc, const std::vector<Tensor>& inputs, Tolerance tolerance = {}) {
   const DeviceTraits gpu = gpu_traits();
   return check_op(desc, inputs, tolerance) + check_op(desc, inputs, tolerance, &gpu);
 }
 
 TEST(Pooling, Shapes) {
-  EXPECT_EQ(shape_of({"MaxPool", 1, {2, 5, 8, 9}, "3,3", "2,2", "0,0", "0,0"}),
+  EXPECT_EQ(pool_shape({"MaxPool", 1, {2, 5, 8, 9}, "3,3", "2,2", "0,0", "0,0"}),
             (Shape{2, 5, 3, 4}));
-  EXPECT_EQ(shape_of({"MaxPool", 1, {2, 5, 8, 9}, "3,3", "2,2", "0,0", "0,0", "ceil"}),
+  EXPECT_EQ(pool_shape({"MaxPool", 1, {2, 5, 8, 9}, "3,3", "2,2", "0,0", "0,0", "ceil"}),
             (Shape{2, 5, 4, 4}));
-  EXPECT_EQ(shape_of({"MaxPool",
-                      8,
-                      {1, 3, 9, 9},
-                      "3,3",
-                      "2,2",
-                      "0,0",
-                      "0,0",
-                      "floor",
-                      "explicit",
-                      "true",
-                      "2,2"}),
+  EXPECT_EQ(pool_shape({"MaxPool",
+                        8,
+                        {1, 3, 9, 9},
+                        "3,3",
+                        "2,2",
+                        "0,0",
+                        "0,0",
+                        "floor",
+                        "explicit",
+                        "true",
+                        "2,2"}),
             (Shape{1, 3, 3, 3}));
   EXPECT_EQ(
-      shape_of({"AvgPool", 1, {1, 3, 5, 6}, "3,3", "2,4", "7,7", "7,7", "floor", "same_lower"}),
+      pool_shape({"AvgPool", 1, {1, 3, 5, 6}, "3,3", "2,4", "7,7", "7,7", "floor", "same_lower"}),
       (Shape{1, 3, 3, 2}));
-  EXPECT_EQ(shape_of({"AvgPool", 1, {1, 3, 7, 7}, "3,3", "2,2", "7,7", "7,7", "floor", "valid"}),
+  EXPECT_EQ(pool_shape({"AvgPool", 1, {1, 3, 7, 7}, "3,3", "2,2", "7,7", "7,7", "floor", "valid"}),
             (Shape{1, 3, 3, 3}));
-  EXPECT_EQ(shape_of({"AvgPool", 1, {1, 3, 7}, "3", "2", "1", "1"}), (Shape{1, 3, 4}));
-  EXPECT_EQ(shape_of({"MaxPool", 1, {1, 3, 4, 6, 8}, "2,2,2", "2,2,2", "0,0,0", "0,0,0"}),
+  EXPECT_EQ(pool_shape({"AvgPool", 1, {1, 3, 7}, "3", "2", "1", "1"}), (Shape{1, 3, 4}));
+  EXPECT_EQ(pool_shape({"MaxPool", 1, {1, 3, 4, 6, 8}, "2,2,2", "2,2,2", "0,0,0", "0,0,0"}),
             (Shape{1, 3, 2, 3, 4}));
   // 5 elements and an end pad: windows start at 0, 2, 4 and 6, the last one in the end pad.
-  EXPECT_EQ(shape_of({"MaxPool", 14, {1, 1, 5, 5}, "1,1", "3,3", "0,0", "2,2", "ceil"}),
+  EXPECT_EQ(pool_shape({"MaxPool", 14, {1, 1, 5, 5}, "1,1", "3,3", "0,0", "2,2", "ceil"}),
             (Shape{1, 1, 3, 3}));
-  EXPECT_EQ(shape_of({"MaxPool", 14, {1, 1, 5, 5}, "1,1", "3,3", "0,0", "2,2", "ceil_torch"}),
+  EXPECT_EQ(pool_shape({"MaxPool", 14, {1, 1, 5, 5}, "1,1", "3,3", "0,0", "2,2", "ceil_torch"}),
             (Shape{1, 1, 2, 2}));
 }
 
 TEST(Pooling, RoundsUpBehindAutomaticPads) {
   EXPECT_EQ(
-      shape_of({"MaxPool", 1, {1, 1, 3, 4}, "1,1", "3,3", "0,0", "0,0", "floor", "same_upper"}),
+      pool_shape({"MaxPool", 1, {1, 1, 3, 4}, "1,1", "3,3", "0,0", "0,0", "floor", "same_upper"}),
       (Shape{1, 1, 1, 2}));
   EXPECT_EQ(
-      shape_of({"MaxPool", 1, {1, 1, 3, 4}, "1,1", "3,3", "0,0", "0,0", "ceil", "same_upper"}),
+      pool_shape({"MaxPool", 1, {1, 1, 3, 4}, "1,1", "3,3", "0,0", "0,0", "ceil", "same_upper"}),
       (Shape{1, 1, 2, 2}));
 }
 
 TEST(Pooling, IndicesOnlyWhereTheyAreListed) {
   std::vector<Tensor> inputs;
-  const Case c{"MaxPool", 8, {1, 3, 4, 4}, "2,2", "2,2", "0,0", "0,0"};
-  EXPECT_EQ(describe(c, inputs).outputs.size(), 1u);
-  EXPECT_EQ(describe(c, inputs, 2).outputs.size(), 2u);
-  EXPECT_EQ(describe(c, inputs, 2).outputs[1].type, ElementType::i64);
+  const PoolCase c{"MaxPool", 8, {1, 3, 4, 4}, "2,2", "2,2", "0,0", "0,0"};
+  EXPECT_EQ(describe_pool(c, inputs).outputs.size(), 1u);
+  EXPECT_EQ(describe_pool(c, inputs, 2).outputs.size(), 2u);
+  EXPECT_EQ(describe_pool(c, inputs, 2).outputs[1].type, ElementType::i64);
 }
 
 TEST(Pooling, RefusesWhatCannotBe) {
-  const auto code = [](const Case& c) {
+  const auto code = [](const PoolCase& c) {
     try {
-      shape_of(c);
+      pool_shape(c);
     } catch (const Error& error) {
       EXPECT_STRNE(error.what(), "");
       return error.code();
@@ -138,10 +138,10 @@ TEST(Pooling, RefusesWhatCannotBe) {
 
 TEST(MaxPool, ReferenceByHand) {
   EXPECT_EQ(
-      run({"MaxPool", 1, {1, 1, 3, 3}, "2,2", "1,2", "0,1", "0,1"}, {1, 2, 3, 4, 9, 5, 6, 7, 8}),
+      pooled({"MaxPool", 1, {1, 1, 3, 3}, "2,2", "1,2", "0,1", "0,1"}, {1, 2, 3, 4, 9, 5, 6, 7, 8}),
       (std::vector<float>{4, 9, 6, 9}));
   // Pads are never the maximum.
-  EXPECT_EQ(run({"MaxPool", 1, {1, 1, 2, 2}, "3,3", "1,1", "1,1", "1,1"}, {-4, -3, -2, -1}),
+  EXPECT_EQ(pooled({"MaxPool", 1, {1, 1, 2, 2}, "3,3", "1,1", "1,1", "1,1"}, {-4, -3, -2, -1}),
             (std::vector<float>{-1, -1, -1, -1}));
 }
 
@@ -166,30 +166,30 @@ TEST(MaxPool, IndicesByHand) {
 
 TEST(AvgPool, ReferenceByHand) {
   const std::vector<float> data{1, 2, 3, 4, 5, 6, 7, 8, 9};
-  EXPECT_EQ(run({"AvgPool", 1, {1, 1, 3, 3}, "2,2", "2,2", "1,1", "0,0"}, data),
+  EXPECT_EQ(pooled({"AvgPool", 1, {1, 1, 3, 3}, "2,2", "2,2", "1,1", "0,0"}, data),
             (std::vector<float>{1, 2.5f, 5.5f, 7}));
   EXPECT_EQ(
-      run({"AvgPool", 1, {1, 1, 3, 3}, "2,2", "2,2", "1,1", "0,0", "floor", "explicit", "false"},
-          data),
+      pooled({"AvgPool", 1, {1, 1, 3, 3}, "2,2", "2,2", "1,1", "0,0", "floor", "explicit", "false"},
+             data),
       (std::vector<float>{0.25f, 1.25f, 2.75f, 7}));
   // Without pads, elements added by rounding up do not count; with pads they do.
   EXPECT_EQ(
-      run({"AvgPool", 1, {1, 1, 3, 3}, "2,2", "2,2", "0,0", "0,0", "ceil", "explicit", "false"},
-          data),
+      pooled({"AvgPool", 1, {1, 1, 3, 3}, "2,2", "2,2", "0,0", "0,0", "ceil", "explicit", "false"},
+             data),
       (std::vector<float>{3, 4.5f, 7.5f, 9}));
   EXPECT_EQ(
-      run({"AvgPool", 1, {1, 1, 2, 2}, "2,2", "2,2", "1,1", "0,0", "ceil", "explicit", "false"},
-          {1, 2, 3, 4}),
+      pooled({"AvgPool", 1, {1, 1, 2, 2}, "2,2", "2,2", "1,1", "0,0", "ceil", "explicit", "false"},
+             {1, 2, 3, 4}),
       (std::vector<float>{0.25f, 0.5f, 0.75f, 1}));
 }
 
 TEST(MaxPool, Families) {
   std::vector<Tensor> inputs;
-  OpDesc desc = describe({"MaxPool", 1, {2, 21, 12, 19}, "3,3", "2,2", "1,1", "1,1"}, inputs);
+  OpDesc desc = describe_pool({"MaxPool", 1, {2, 21, 12, 19}, "3,3", "2,2", "1,1", "1,1"}, inputs);
   desc.inputs[0] = with_gaps(desc.inputs[0]);
   desc.outputs[0] = with_gaps(desc.outputs[0], 7, 16);
-  add_tail(desc, inputs);
-  EXPECT_GE(check_both(desc, inputs), 8u);
+  add_pool_tail(desc, inputs);
+  EXPECT_GE(check_all(desc, inputs), 8u);
 }
 
 // Large windows at every pixel, as in spatial pyramids.
@@ -215,14 +215,14 @@ TEST(MaxPool, FewPixelsOfManyChannelsOnHopper) {
 
 TEST(MaxPool, StrideOneSame) {
   std::vector<Tensor> inputs;
-  OpDesc desc = describe(
+  OpDesc desc = describe_pool(
       {"MaxPool", 8, {1, 17, 9, 11}, "5,5", "1,1", "0,0", "0,0", "floor", "same_upper"}, inputs);
-  check_both(desc, inputs);
+  check_all(desc, inputs);
 }
 
 TEST(MaxPool, DilatedUneven) {
   std::vector<Tensor> inputs;
-  OpDesc desc = describe(
+  OpDesc desc = describe_pool(
       {"MaxPool", 8, {1, 6, 11, 14}, "3,2", "2,3", "1,0", "2,1", "ceil", "explicit", "true", "2,3"},
       inputs);
   check_op(desc, inputs);
@@ -230,14 +230,14 @@ TEST(MaxPool, DilatedUneven) {
 
 TEST(MaxPool, Indices) {
   std::vector<Tensor> inputs;
-  OpDesc desc = describe({"MaxPool", 8, {2, 5, 8, 9}, "3,3", "2,2", "1,1", "1,1"}, inputs, 2);
+  OpDesc desc = describe_pool({"MaxPool", 8, {2, 5, 8, 9}, "3,3", "2,2", "1,1", "1,1"}, inputs, 2);
   desc.outputs[1].type = ElementType::i32;
   EXPECT_GE(check_op(desc, inputs), 1u);
 }
 
 TEST(MaxPool, HalfStorage) {
   std::vector<Tensor> inputs;
-  OpDesc desc = describe({"MaxPool", 1, {1, 9, 8, 8}, "2,2", "2,2", "0,0", "0,0"}, inputs);
+  OpDesc desc = describe_pool({"MaxPool", 1, {1, 9, 8, 8}, "2,2", "2,2", "0,0", "0,0"}, inputs);
   desc.inputs[0].type = desc.outputs[0].type = ElementType::f16;
   EXPECT_GE(check_op(desc, inputs, {1e-3, 1e-3}), 2u);
 }
@@ -245,54 +245,55 @@ TEST(MaxPool, HalfStorage) {
 TEST(AvgPool, Families) {
   std::vector<Tensor> inputs;
   for (const char* exclude : {"true", "false"}) {
-    OpDesc desc = describe(
+    OpDesc desc = describe_pool(
         {"AvgPool", 1, {2, 13, 9, 10}, "3,3", "1,1", "1,0", "0,1", "floor", "explicit", exclude},
         inputs);
     desc.inputs[0] = with_gaps(desc.inputs[0]);
-    add_tail(desc, inputs);
+    add_pool_tail(desc, inputs);
     check_op(desc, inputs);
-    desc = describe({"AvgPool",
-                     14,
-                     {1, 10, 9, 10},
-                     "2,3",
-                     "3,3",
-                     "1,0",
-                     "2,1",
-                     "ceil_torch",
-                     "explicit",
-                     exclude},
-                    inputs);
+    desc = describe_pool({"AvgPool",
+                          14,
+                          {1, 10, 9, 10},
+                          "2,3",
+                          "3,3",
+                          "1,0",
+                          "2,1",
+                          "ceil_torch",
+                          "explicit",
+                          exclude},
+                         inputs);
     check_op(desc, inputs);
   }
 }
 
 TEST(AvgPool, WholeImage) {
   std::vector<Tensor> inputs;
-  OpDesc desc = describe({"AvgPool", 1, {2, 37, 13, 11}, "13,11", "1,1", "0,0", "0,0"}, inputs);
+  OpDesc desc =
+      describe_pool({"AvgPool", 1, {2, 37, 13, 11}, "13,11", "1,1", "0,0", "0,0"}, inputs);
   desc.outputs[0] = with_gaps(desc.outputs[0], 3, 1);
-  add_tail(desc, inputs);
-  EXPECT_GE(check_both(desc, inputs), 8u);
+  add_pool_tail(desc, inputs);
+  EXPECT_GE(check_all(desc, inputs), 8u);
 }
 
 TEST(AvgPool, WideWindowsWithPads) {
   std::vector<Tensor> inputs;
   const DeviceTraits gpu = gpu_traits();
-  OpDesc desc = describe(
+  OpDesc desc = describe_pool(
       {"AvgPool", 1, {1, 6, 14, 9}, "9,7", "4,2", "2,3", "4,3", "ceil", "explicit", "false"},
       inputs);
   EXPECT_GE(check_op(desc, inputs, {}, &gpu), 3u);
-  desc = describe({"MaxPool", 1, {1, 6, 14, 9}, "9,7", "4,2", "2,3", "4,3"}, inputs);
+  desc = describe_pool({"MaxPool", 1, {1, 6, 14, 9}, "9,7", "4,2", "2,3", "4,3"}, inputs);
   EXPECT_GE(check_op(desc, inputs, {}, &gpu), 3u);
 }
 
 TEST(Pooling, OneAndThreeDimensions) {
   std::vector<Tensor> inputs;
-  OpDesc desc = describe({"MaxPool", 1, {2, 5, 17}, "3", "2", "1", "1"}, inputs);
-  add_tail(desc, inputs);
+  OpDesc desc = describe_pool({"MaxPool", 1, {2, 5, 17}, "3", "2", "1", "1"}, inputs);
+  add_pool_tail(desc, inputs);
   desc.inputs[2] = TensorDesc::row_major(ElementType::f32, inputs[2].shape());
   check_op(desc, inputs);  // row-major: pixels are adjacent, not channels
-  desc = describe({"AvgPool", 1, {2, 5, 4, 6, 7}, "2,3,3", "1,2,1", "0,1,1", "1,1,1"}, inputs);
-  EXPECT_GE(check_both(desc, inputs), 4u);
+  desc = describe_pool({"AvgPool", 1, {2, 5, 4, 6, 7}, "2,3,3", "1,2,1", "0,1,1", "1,1,1"}, inputs);
+  EXPECT_GE(check_all(desc, inputs), 4u);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ class SubGroups : public testing::Test {
 
 // Whole and partial tiles of pixels, vectors of channels and blocks of input channels; strides, borders,
 // dilations; rows of the kernel as runs (3, 24, 20 channels); runs that slices share (256); groups.
-const ConvolutionCase kCases[] = {
+const ConvolutionCase kSubgroupCases[] = {
     {"Convolution", {2, 16, 5, 7}, {8, 16, 1, 1}, "1,1", "0,0", "1,1"},
     {"Convolution", {1, 64, 6, 5}, {70, 64, 1, 1}, "1,1", "0,0", "1,1", "77"},
     {"Convolution", {1, 37, 4, 6}, {33, 37, 1, 1}, "2,2", "1,1", "1,1"},
@@ -40,7 +40,7 @@ const ConvolutionCase kCases[] = {
 
 TEST_F(SubGroups, Convolutions) {
   bool view = false;
-  for (const ConvolutionCase& c : kCases) {
+  for (const ConvolutionCase& c : kSubgroupCases) {
     for (const ElementType type : {ElementType::f32, ElementType::f16}) {
       std::vector<Tensor> inputs;
       OpDesc desc = describe(c, type, inputs);
@@ -58,7 +58,7 @@ TEST_F(SubGroups, Convolutions) {
 TEST_F(SubGroups, BytesAddUpExactly) {
   if (traits_.dot == DotProduct::none) traits_.dot = DotProduct::khr;
   bool view = false;
-  for (const ConvolutionCase& c : kCases) {
+  for (const ConvolutionCase& c : kSubgroupCases) {
     if (c.filter.end()[-3] % 4 != 0) continue;
     std::vector<Tensor> inputs;
     OpDesc desc = describe(c, ElementType::u8, inputs);
@@ -84,7 +84,7 @@ TEST_F(SubGroups, WidePixelsOfBytes) {
 TEST_F(SubGroups, OddPlaces) {
   for (const size_t i : {1, 3}) {
     std::vector<Tensor> inputs;
-    OpDesc desc = describe(kCases[i], ElementType::f16, inputs);
+    OpDesc desc = describe(kSubgroupCases[i], ElementType::f16, inputs);
     desc.inputs[0] = with_gaps(desc.inputs[0], 5, 1);
     check_op(desc, inputs, kHalf, &traits_, "conv_subgroup");
   }
@@ -112,7 +112,7 @@ TEST_F(SubGroups, OtherRanks) {
 TEST_F(SubGroups, Tails) {
   for (const size_t i : {1, 3, 10}) {
     std::vector<Tensor> inputs;
-    OpDesc desc = describe(kCases[i], ElementType::f16, inputs);
+    OpDesc desc = describe(kSubgroupCases[i], ElementType::f16, inputs);
     add_functions(desc, inputs);
     check_op(desc, inputs, kHalf, &traits_, "conv_subgroup");
   }
@@ -122,7 +122,7 @@ TEST_F(SubGroups, MakeBytes) {
   if (traits_.dot == DotProduct::none) traits_.dot = DotProduct::khr;
   for (const ElementType type : {ElementType::f32, ElementType::f16, ElementType::u8}) {
     std::vector<Tensor> inputs;
-    OpDesc desc = describe(kCases[3], type, inputs);
+    OpDesc desc = describe(kSubgroupCases[3], type, inputs);
     quantize_output(desc, inputs, type == ElementType::u8 ? 1e-3f : 20.f, 255);
     check_op(desc, inputs, kOneByte, &traits_, "conv_subgroup");
   }
@@ -259,7 +259,7 @@ bool fits_matrices(const ConvolutionCase& c, int64_t word) {
 
 TEST_P(MatrixSubGroups, Convolutions) {
   bool view = false;
-  for (const ConvolutionCase& c : kCases) {
+  for (const ConvolutionCase& c : kSubgroupCases) {
     if (!fits_matrices(c, 2)) continue;
     std::vector<Tensor> inputs;
     OpDesc desc = describe(c, ElementType::f16, inputs);
@@ -274,7 +274,7 @@ TEST_P(MatrixSubGroups, Convolutions) {
 
 TEST_P(MatrixSubGroups, BytesAddUpExactly) {
   bool view = false;
-  for (const ConvolutionCase& c : kCases) {
+  for (const ConvolutionCase& c : kSubgroupCases) {
     if (!fits_matrices(c, 4)) continue;
     std::vector<Tensor> inputs;
     OpDesc desc = describe(c, ElementType::u8, inputs);
@@ -288,14 +288,14 @@ TEST_P(MatrixSubGroups, BytesAddUpExactly) {
 TEST_P(MatrixSubGroups, Tails) {
   for (const size_t i : {1, 3, 6, 10}) {
     std::vector<Tensor> inputs;
-    OpDesc desc = describe(kCases[i], ElementType::f16, inputs);
+    OpDesc desc = describe(kSubgroupCases[i], ElementType::f16, inputs);
     add_constant(desc, inputs, "add", random_tensor({1, desc.outputs[0].shape[1], 1, 1}, -1, 1, 3));
     check_op(desc, inputs, kHalf, &traits_, family("conv"));
-    desc = describe(kCases[i], ElementType::f16, inputs);
+    desc = describe(kSubgroupCases[i], ElementType::f16, inputs);
     add_functions(desc, inputs);
     check_op(desc, inputs, kHalf, &traits_, family("conv"));
-    if (!fits_matrices(kCases[i], 4)) continue;
-    desc = describe(kCases[i], ElementType::u8, inputs);
+    if (!fits_matrices(kSubgroupCases[i], 4)) continue;
+    desc = describe(kSubgroupCases[i], ElementType::u8, inputs);
     quantize_output(desc, inputs, 1e-3f, 255);
     check_op(desc, inputs, kOneByte, &traits_, family("conv"));
   }
@@ -407,11 +407,11 @@ TEST_F(RowSubGroups, NeedSurfaces) {
     return reads_rows(desc);
   };
   EXPECT_TRUE(given(kRows[2], ElementType::f16, 32, 64));
-  EXPECT_FALSE(given(kRows[2], ElementType::f16, 32, 16));  // where the first begins
-  EXPECT_FALSE(given(kRows[2], ElementType::f16, 8, 64));   // the second row of the input
-  EXPECT_TRUE(given(kRows[0], ElementType::f16, 8, 64));    // all pixels are one surface
-  EXPECT_FALSE(given(kRows[0], ElementType::f16, 4, 64));   // the second pixel
-  EXPECT_FALSE(given(kCases[3], ElementType::u8, 32, 64));  // 32 bytes
+  EXPECT_FALSE(given(kRows[2], ElementType::f16, 32, 16));          // where the first begins
+  EXPECT_FALSE(given(kRows[2], ElementType::f16, 8, 64));           // the second row of the input
+  EXPECT_TRUE(given(kRows[0], ElementType::f16, 8, 64));            // all pixels are one surface
+  EXPECT_FALSE(given(kRows[0], ElementType::f16, 4, 64));           // the second pixel
+  EXPECT_FALSE(given(kSubgroupCases[3], ElementType::u8, 32, 64));  // 32 bytes
   ConvolutionCase c = kRows[2];
   c.zero_point = "7";  // which pixels outside have
   EXPECT_TRUE(given(c, ElementType::f16, 0, 0));
@@ -468,7 +468,7 @@ TEST_F(IntelLayers, Product) {
 
 TEST(SubGroupRefusals, SayWhy) {
   std::vector<Tensor> inputs;
-  const OpDesc desc = describe(kCases[3], ElementType::f32, inputs);
+  const OpDesc desc = describe(kSubgroupCases[3], ElementType::f32, inputs);
   DeviceTraits traits = gpu_traits();
   EXPECT_TRUE(refusals(desc, traits)
                   .contains("the device has no sub-groups that read blocks (cl_intel_subgroups)"));
@@ -483,7 +483,7 @@ TEST(SubGroupRefusals, SayWhatMatricesNeed) {
   std::vector<Tensor> inputs;
   DeviceTraits traits = gpu_traits();
   traits.sub_groups = 8 + 16 + 32;
-  const OpDesc halves = describe(kCases[3], ElementType::f16, inputs);
+  const OpDesc halves = describe(kSubgroupCases[3], ElementType::f16, inputs);
   EXPECT_TRUE(
       refusals(halves, traits)
           .contains("the device has no matrix instructions of sub-groups of 8 lanes (XMX)"));
@@ -492,9 +492,9 @@ TEST(SubGroupRefusals, SayWhatMatricesNeed) {
       refusals(halves, traits)
           .contains("the device has no matrix instructions of sub-groups of 8 lanes (XMX)"));
   EXPECT_TRUE(refusals(halves, traits).contains("the device has no matrix instructions of warps"));
-  EXPECT_TRUE(refusals(describe(kCases[3], ElementType::f32, inputs), traits)
+  EXPECT_TRUE(refusals(describe(kSubgroupCases[3], ElementType::f32, inputs), traits)
                   .contains("the data are not f16"));
-  EXPECT_TRUE(refusals(describe(kCases[2], ElementType::f16, inputs), traits)
+  EXPECT_TRUE(refusals(describe(kSubgroupCases[2], ElementType::f16, inputs), traits)
                   .contains("the channels of a pixel are not whole words"));
   // A tail computes eight channels at once, of one group.
   OpDesc groups =
@@ -504,7 +504,7 @@ TEST(SubGroupRefusals, SayWhatMatricesNeed) {
   groups.tail.push_back({"relu"});
   EXPECT_TRUE(refusals(groups, traits).contains("vectors of channels would straddle groups"));
   traits.matrix = MatrixUnit::xmx16;
-  EXPECT_TRUE(refusals(describe(kCases[0], ElementType::f16, inputs), traits)
+  EXPECT_TRUE(refusals(describe(kSubgroupCases[0], ElementType::f16, inputs), traits)
                   .contains("half of a matrix would be empty"));
 }
 

@@ -15,8 +15,8 @@ class Amx : public testing::TestWithParam<MatrixUnit> {
       GTEST_SKIP() << (traits_.no_amx.empty() ? "the device is no CPU with AMX" : traits_.no_amx);
     traits_.matrix = GetParam();
   }
-  void check(const OpDesc& desc, const std::vector<Tensor>& inputs,
-             Tolerance tolerance = kExact) const {
+  void check_amx(const OpDesc& desc, const std::vector<Tensor>& inputs,
+                 Tolerance tolerance = kExact) const {
     const std::string family = desc.type == "MatMul" ? "fc_amx" : "conv_amx";
     EXPECT_GE(check_op(desc, inputs, tolerance, &traits_, family), 1u);
   }
@@ -25,7 +25,7 @@ class Amx : public testing::TestWithParam<MatrixUnit> {
 
 // Tiles of pixels and of channels that are whole, in part, and fewer than one; one step and several,
 // with and without missing bytes; borders, strides, dilations and groups.
-const ConvolutionCase kCases[] = {
+const ConvolutionCase kAmxCases[] = {
     {"Convolution", {1, 64, 8, 8}, {32, 64, 1, 1}, "1,1", "0,0", "1,1", "0"},
     {"Convolution", {2, 37, 9, 7}, {50, 37, 1, 1}, "1,1", "0,0", "1,1", "128"},
     {"Convolution", {1, 200, 3, 3}, {16, 200, 1, 1}, "1,1", "0,0", "1,1", "3"},
@@ -43,7 +43,7 @@ const ConvolutionCase kCases[] = {
 // Every second case runs on views.
 TEST_P(Amx, AddsUpExactly) {
   bool view = false;
-  for (const ConvolutionCase& c : kCases) {
+  for (const ConvolutionCase& c : kAmxCases) {
     std::vector<Tensor> inputs;
     OpDesc desc = describe(c, ElementType::u8, inputs);
     if (view) {
@@ -51,7 +51,7 @@ TEST_P(Amx, AddsUpExactly) {
       desc.outputs[0] = with_gaps(desc.outputs[0]);
     }
     view = !view;
-    check(desc, inputs);
+    check_amx(desc, inputs);
   }
 }
 
@@ -59,26 +59,26 @@ TEST_P(Amx, AddsUpExactly) {
 TEST_P(Amx, ExtremeBytes) {
   for (const auto weight : {-128, 127}) {
     std::vector<Tensor> inputs;
-    const OpDesc desc = describe(kCases[6], ElementType::u8, inputs);
+    const OpDesc desc = describe(kAmxCases[6], ElementType::u8, inputs);
     inputs[0] = random_ints(ElementType::u8, inputs[0].shape(), 255, 255);
     OpDesc extreme = desc;
     inputs[1] = extreme.constants[1] =
         random_ints(ElementType::i8, inputs[1].shape(), weight, weight);
-    check(extreme, inputs);
+    check_amx(extreme, inputs);
   }
 }
 
 TEST_P(Amx, TailsAndBytes) {
   for (const size_t i : {1, 6}) {
     std::vector<Tensor> inputs;
-    OpDesc desc = describe(kCases[i], ElementType::u8, inputs);
+    OpDesc desc = describe(kAmxCases[i], ElementType::u8, inputs);
     const Shape channels{1, desc.outputs[0].shape[1], 1, 1};
     add_constant(desc, inputs, "multiply", random_tensor(channels, 0.001f, 0.002f, 3));
     add_constant(desc, inputs, "add", random_tensor(channels, 90, 160, 4));
     add_bytes(desc, inputs);
     desc.tail.push_back({"to_byte", 0, 255});
     desc.outputs[0].type = ElementType::u8;
-    check(desc, inputs, kOneByte);
+    check_amx(desc, inputs, kOneByte);
   }
 }
 
@@ -86,8 +86,8 @@ TEST_P(Amx, ProductsOfMatrices) {
   for (const Shape& data : {Shape{5, 100}, {33, 64}, {2, 3, 20, 70}}) {
     std::vector<Tensor> inputs{random_ints(ElementType::u8, data, 0, 255, 1),
                                random_ints(ElementType::i8, {data.back(), 45}, -128, 127, 2)};
-    check(make_desc("MatMul", 1, attributes({{"zero_point", "30"}}), inputs, {false, true}),
-          inputs);
+    check_amx(make_desc("MatMul", 1, attributes({{"zero_point", "30"}}), inputs, {false, true}),
+              inputs);
   }
 }
 
@@ -113,11 +113,11 @@ TEST(AmxTraits, OthersAreLeftToOthers) {
     return std::string("there is no such family");
   };
   DeviceTraits traits = cpu_with_dot_products();
-  EXPECT_EQ(reason(kCases[0], traits), "the device has no AMX");
+  EXPECT_EQ(reason(kAmxCases[0], traits), "the device has no AMX");
   traits.no_amx = "the system grants this process no AMX: Operation not permitted";
-  EXPECT_EQ(reason(kCases[0], traits), traits.no_amx);
+  EXPECT_EQ(reason(kAmxCases[0], traits), traits.no_amx);
   traits.matrix = MatrixUnit::amx;
-  EXPECT_EQ(reason(kCases[0], traits), "");
+  EXPECT_EQ(reason(kAmxCases[0], traits), "");
   const char* few = "too few products, or outputs of a channel";
   EXPECT_EQ(reason({"Convolution", {1, 3, 9, 9}, {16, 3, 3, 3}, "1,1", "1,1", "1,1", "0"}, traits),
             few);

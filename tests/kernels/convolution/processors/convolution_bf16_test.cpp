@@ -10,7 +10,7 @@
 namespace clinfer::test {
 namespace {
 
-const Tolerance kSums{1e-4, 1e-4};
+const Tolerance kBf16Sums{1e-4, 1e-4};
 // A processor leaves such operations to other kernels; plain C takes them.
 const char* const kTooDear = "converting the data would cost more than the products save";
 
@@ -37,21 +37,21 @@ class Bf16Products : public testing::TestWithParam<Bf16> {
     traits_.bf16 = GetParam();
   }
   // With data and weights that bf16 holds, only the order of the sums differs.
-  void check(OpDesc desc, std::vector<Tensor> inputs) const {
+  void check_bf16(OpDesc desc, std::vector<Tensor> inputs) const {
     inputs[0] = rounded(inputs[0]);
     inputs[1] = desc.constants[1] = rounded(inputs[1]);
     desc.attributes.set("products", "bf16");
     const std::string name = desc.type == "MatMul" ? "fc_bf16" : "conv_bf16";
     for (const KernelFamily* family : find_op(desc.type, 1)->families)
       if (family->name == name && family->reject(desc, traits_) == kTooDear) return;
-    EXPECT_GE(check_op(desc, inputs, kSums, &traits_, name), 1u);
+    EXPECT_GE(check_op(desc, inputs, kBf16Sums, &traits_, name), 1u);
   }
   DeviceTraits traits_;
 };
 
 // Tiles of pixels and vectors of channels that are whole, in part, and fewer than one; even and odd
 // depths, several chunks; borders, strides, dilations and groups.
-const ConvolutionCase kCases[] = {
+const ConvolutionCase kBf16Cases[] = {
     {"Convolution", {1, 64, 8, 8}, {32, 64, 1, 1}, "1,1", "0,0", "1,1"},
     {"Convolution", {2, 37, 9, 7}, {50, 37, 1, 1}, "1,1", "0,0", "1,1"},
     {"Convolution", {1, 515, 3, 3}, {24, 515, 1, 1}, "1,1", "0,0", "1,1"},
@@ -70,7 +70,7 @@ const ConvolutionCase kCases[] = {
 // Every second case runs on views.
 TEST_P(Bf16Products, AddUp) {
   bool view = false;
-  for (const ConvolutionCase& c : kCases) {
+  for (const ConvolutionCase& c : kBf16Cases) {
     std::vector<Tensor> inputs;
     OpDesc desc = describe(c, ElementType::f32, inputs);
     if (view) {
@@ -78,16 +78,16 @@ TEST_P(Bf16Products, AddUp) {
       desc.outputs[0] = with_gaps(desc.outputs[0]);
     }
     view = !view;
-    check(desc, inputs);
+    check_bf16(desc, inputs);
   }
 }
 
 TEST_P(Bf16Products, Tails) {
   for (const size_t i : {1, 6}) {
     std::vector<Tensor> inputs;
-    OpDesc desc = describe(kCases[i], ElementType::f32, inputs);
+    OpDesc desc = describe(kBf16Cases[i], ElementType::f32, inputs);
     add_functions(desc, inputs);
-    check(desc, inputs);
+    check_bf16(desc, inputs);
   }
 }
 
@@ -95,7 +95,7 @@ TEST_P(Bf16Products, ProductsOfMatrices) {
   for (const Shape& data : {Shape{1, 700}, {5, 100}, {33, 64}, {2, 3, 20, 70}}) {
     std::vector<Tensor> inputs{random_tensor(data, -1, 1, 1),
                                random_tensor({data.back(), 45}, -1, 1, 2)};
-    check(make_desc("MatMul", 1, {}, inputs, {false, true}), inputs);
+    check_bf16(make_desc("MatMul", 1, {}, inputs, {false, true}), inputs);
   }
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 // Pixels that begin at words and between them; borders on all sides; runs of one word and of many; lines
 // and columns past the end; more channels than a block has.
-const ConvolutionCase kCases[] = {
+const ConvolutionCase kRowCases[] = {
     {"Convolution", {2, 3, 9, 11}, {20, 3, 7, 7}, "2,2", "3,3", "1,1", "3"},
     {"Convolution", {1, 3, 8, 71}, {32, 3, 3, 3}, "1,1", "1,1", "1,1", "128"},
     {"Convolution", {3, 1, 7, 6}, {9, 1, 5, 5}, "1,1", "2,2", "1,1", "255"},
@@ -32,7 +32,7 @@ const ConvolutionCase kPointCases[] = {
 TEST(ConvolutionRows, HalvesAddUpInFloats) {
   const DeviceTraits traits = matrix_traits();
   bool view = false;
-  for (const ConvolutionCase& c : kCases) {
+  for (const ConvolutionCase& c : kRowCases) {
     std::vector<Tensor> inputs;
     OpDesc desc = describe(c, ElementType::f16, inputs);
     desc.inputs[0].offset = c.data[3] % 2 ? 3 : 4;  // whole words are copied at once
@@ -44,8 +44,8 @@ TEST(ConvolutionRows, HalvesAddUpInFloats) {
 
 TEST(ConvolutionRows, BytesAddUpExactly) {
   const DeviceTraits traits = matrix_traits();
-  for (size_t i = 0; i < std::size(kCases); ++i) {
-    const ConvolutionCase& c = kCases[i];
+  for (size_t i = 0; i < std::size(kRowCases); ++i) {
+    const ConvolutionCase& c = kRowCases[i];
     std::vector<Tensor> inputs;
     OpDesc desc = describe(c, ElementType::u8, inputs, i % 2 == 0);
     desc.inputs[0].offset = c.data[3] % 4 ? 3 : 8;
@@ -63,22 +63,22 @@ TEST(ConvolutionRows, Tails) {
   const DeviceTraits traits = matrix_traits();
   for (const size_t i : {0, 5}) {
     std::vector<Tensor> inputs;
-    OpDesc desc = describe(kCases[i], ElementType::f16, inputs);
-    add_constant(desc, inputs, "multiply", random_tensor({1, kCases[i].filter[0], 1, 1}));
+    OpDesc desc = describe(kRowCases[i], ElementType::f16, inputs);
+    add_constant(desc, inputs, "multiply", random_tensor({1, kRowCases[i].filter[0], 1, 1}));
     add_activation(desc, inputs, "add",
                    random_tensor(desc.outputs[0].shape).convert(ElementType::f16));
     desc.tail.push_back({"relu"});
     check_op(desc, inputs, kHalf, &traits, "conv_rows");
   }
   std::vector<Tensor> inputs;
-  OpDesc desc = describe(kCases[1], ElementType::u8, inputs);
+  OpDesc desc = describe(kRowCases[1], ElementType::u8, inputs);
   quantize_output(desc, inputs, 0.002f, 255);
   check_op(desc, inputs, kOneByte, &traits, "conv_rows");
 }
 
 // The device gives each work-group as much local memory as the plan says, and aligns it.
 TEST(ConvolutionRows, LocalMemoryIsWholePairsOfWords) {
-  for (const ConvolutionCase& c : kCases) {
+  for (const ConvolutionCase& c : kRowCases) {
     std::vector<Tensor> inputs;
     const OpDesc desc = describe(c, ElementType::f16, inputs);
     const DeviceTraits traits = hopper("NVIDIA H200");

@@ -13,7 +13,7 @@
 namespace clinfer::test {
 namespace {
 
-const Tolerance kSums{1e-4, 1e-4};
+const Tolerance kTransformedSums{1e-4, 1e-4};
 
 const KernelFamily& winograd() {
   const auto& families = find_op("Convolution", 1)->families;
@@ -29,8 +29,9 @@ DeviceTraits cpu(unsigned vector_width = 16) {
   return traits;
 }
 
-OpDesc describe(const Shape& data, const Shape& filter, std::vector<Tensor>& inputs,
-                const char* begin = "1,1", const char* end = "1,1", const char* strides = "1,1") {
+OpDesc describe_winograd(const Shape& data, const Shape& filter, std::vector<Tensor>& inputs,
+                         const char* begin = "1,1", const char* end = "1,1",
+                         const char* strides = "1,1") {
   inputs = {random_tensor(data, -1, 1, 1), random_tensor(filter, -1, 1, 2)};
   return make_desc(
       "Convolution", 1,
@@ -39,16 +40,16 @@ OpDesc describe(const Shape& data, const Shape& filter, std::vector<Tensor>& inp
       inputs, {false, true});
 }
 
-void check(const OpDesc& desc, const std::vector<Tensor>& inputs) {
+void check_winograd(const OpDesc& desc, const std::vector<Tensor>& inputs) {
   for (const unsigned width : {8, 16}) {
     const DeviceTraits traits = cpu(width);
-    EXPECT_GE(check_op(desc, inputs, kSums, &traits, "conv_winograd"), 1u) << width;
+    EXPECT_GE(check_op(desc, inputs, kTransformedSums, &traits, "conv_winograd"), 1u) << width;
   }
 }
 
 TEST(Winograd, BordersAndPartsOfTiles) {
   std::vector<Tensor> inputs;
-  OpDesc desc = describe({2, 56, 13, 18}, {40, 56, 3, 3}, inputs);
+  OpDesc desc = describe_winograd({2, 56, 13, 18}, {40, 56, 3, 3}, inputs);
   desc.inputs[0] = with_gaps(desc.inputs[0]);
   desc.outputs[0] = with_gaps(desc.outputs[0], 8, 8);
   inputs.push_back(random_tensor({1, 40, 1, 1}, -1, 1, 3));
@@ -60,22 +61,22 @@ TEST(Winograd, BordersAndPartsOfTiles) {
   desc.inputs.push_back(TensorDesc::channels_last(ElementType::f32, desc.outputs[0].shape));
   desc.constants.push_back({});
   desc.tail.push_back({"add", 0, 0, 3});
-  check(desc, inputs);
+  check_winograd(desc, inputs);
 }
 
 TEST(Winograd, PadsOfAnySize) {
   std::vector<Tensor> inputs;
   for (const auto& [begin, end] :
        {std::pair{"0,0", "0,0"}, {"2,0", "1,2"}, {"-1,2", "1,-2"}, {"5,1", "1,1"}}) {
-    const OpDesc desc = describe({1, 48, 17, 21}, {80, 48, 3, 3}, inputs, begin, end);
-    check(desc, inputs);
+    const OpDesc desc = describe_winograd({1, 48, 17, 21}, {80, 48, 3, 3}, inputs, begin, end);
+    check_winograd(desc, inputs);
   }
 }
 
 TEST(Winograd, ManyUnitsAndBlocks) {
   std::vector<Tensor> inputs;
-  const OpDesc desc = describe({1, 64, 50, 61}, {136, 64, 3, 3}, inputs);
-  check(desc, inputs);
+  const OpDesc desc = describe_winograd({1, 64, 50, 61}, {136, 64, 3, 3}, inputs);
+  check_winograd(desc, inputs);
 }
 
 // Beside sums in double, the mean error is at most 4 times the direct kernel's, the largest 10 times.
@@ -84,7 +85,7 @@ TEST(Winograd, IsNearlyAsExact) {
   const DeviceTraits traits = cpu();
   for (const int64_t channels : {32, 128}) {
     std::vector<Tensor> inputs;
-    OpDesc desc = describe({1, channels, 28, 28}, {64, channels, 3, 3}, inputs);
+    OpDesc desc = describe_winograd({1, channels, 28, 28}, {64, channels, 3, 3}, inputs);
     desc.inputs[0] = TensorDesc::channels_last(ElementType::f32, inputs[0].shape());
     desc.outputs[0] = TensorDesc::channels_last(ElementType::f32, desc.outputs[0].shape);
     const std::vector<float> want = reference(desc, inputs)[0].to_floats();
@@ -138,7 +139,7 @@ TEST(Winograd, LeavesOthersToOthers) {
   const auto reason = [&](const Shape& data, const Shape& filter, const DeviceTraits& device,
                           const char* strides = "1,1") {
     std::vector<Tensor> inputs;
-    OpDesc desc = describe(data, filter, inputs, "1,1", "1,1", strides);
+    OpDesc desc = describe_winograd(data, filter, inputs, "1,1", "1,1", strides);
     desc.inputs[0] = TensorDesc::channels_last(ElementType::f32, inputs[0].shape());
     desc.outputs[0] = TensorDesc::channels_last(ElementType::f32, desc.outputs[0].shape);
     return winograd().reject(desc, device);

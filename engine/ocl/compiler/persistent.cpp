@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kCountersStep = 16;  // counters that fit a cache line of a CPU
 
 // The words of a list entry; arguments follow from kArguments on.
-enum Word : size_t { kKernel, kGroups, kGroupsX, kGroupsY, kLength, kArguments };
+enum Word : size_t { kKernel, kGroupCount, kGroupsX, kGroupsY, kLength, kArguments };
 
 size_t team_size(const KernelSpec& spec) { return spec.local[0] * spec.local[1] * spec.local[2]; }
 
@@ -150,7 +150,7 @@ PersistentKernel make_persistent(
       "#line 1 \"persistent.cl\"\n" +
       std::string(kernel_source("persistent.cl")) + kernels;
   for (const auto& [name, value] : {std::pair{"PK_LENGTH", size_t{kLength}},
-                                    {"PK_GROUPS", kGroups},
+                                    {"PK_GROUPS", kGroupCount},
                                     {"PK_CORES", result.launch_counters > 0},
                                     {"PK_HEAD", kCountersStep},
                                     {"PK_STRIDE", result.launch_counters}})

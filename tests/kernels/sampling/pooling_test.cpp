@@ -196,11 +196,11 @@ TEST(MaxPool, Families) {
 // Eight pixels for each work-item take an H200 longer than memory (BENCHMARKS.md).
 TEST(MaxPool, FewPixelsOfManyChannelsOnHopper) {
   const DeviceTraits traits = hopper("NVIDIA H200");
-  const Case cases[] = {{"MaxPool", 8, {8, 64, 112, 112}, "3,3", "2,2", "1,1", "1,1"},
-                        {"MaxPool", 8, {32, 256, 20, 20}, "5,5", "1,1", "2,2", "2,2"}};
-  for (const Case& c : cases) {
+  const PoolCase cases[] = {{"MaxPool", 8, {8, 64, 112, 112}, "3,3", "2,2", "1,1", "1,1"},
+                            {"MaxPool", 8, {32, 256, 20, 20}, "5,5", "1,1", "2,2", "2,2"}};
+  for (const PoolCase& c : cases) {
     std::vector<Tensor> inputs;
-    OpDesc desc = describe(c, inputs);
+    OpDesc desc = describe_pool(c, inputs);
     for (TensorDesc* tensor : {&desc.inputs[0], &desc.outputs[0]})
       *tensor = TensorDesc::channels_last(ElementType::f16, tensor->shape);
     for (const KernelFamily* family : find_op(desc.type, desc.opset)->families) {

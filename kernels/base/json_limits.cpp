@@ -51,6 +51,7 @@ std::string json_excess(std::string_view text, const JsonLimits& limits) {
       if (c != '\\') continue;
       const size_t length = escape_length(text.substr(i));
       if (length == 0) return "is not JSON: " + here("an escape that JSON does not have");
+      if (text.substr(i, length) == "\\u0000") return here("a zero character");
       i += length - 1;
       continue;
     }

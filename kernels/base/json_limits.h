@@ -16,8 +16,8 @@ struct JsonLimits {
 
 // Returns how a text exceeds the limits ("line 3: more than 64 levels"), or which characters
 // outside of its strings and which escapes inside are no JSON; "" if it may be parsed. Comments, for
-// example, would hide from this check what a parser sees, and JSON-GLib makes bytes that are not
-// UTF-8 of wrong escapes.
+// example, would hide from this check what a parser sees, JSON-GLib makes bytes that are not UTF-8
+// of wrong escapes, and its strings end at a zero character.
 std::string json_excess(std::string_view text, const JsonLimits& limits = {});
 
 }  // namespace clinfer

@@ -40,6 +40,7 @@ TEST(JsonLimits, RefusesEscapesThatJsonDoesNotHave) {
     EXPECT_TRUE(says(json_excess("[\n\"" + std::string(wrong) + "\"]"),
                      "is not JSON: line 2: an escape that JSON does not have"))
         << wrong;
+  EXPECT_EQ(json_excess("[\n\"cut\\u0000short\"]"), "line 2: a zero character");
   EXPECT_EQ(json_excess("[\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u00E9\\ud83d\\uDE00\"]"), "");
 }
 

@@ -264,30 +264,23 @@ std::shared_ptr<Completion> GraphRun::end() {
 
 std::shared_ptr<Completion> GraphRun::end_of_all() {
   const GraphStreams& streams = *stream_.cuda;
-  const cuda::Stream* const besides[] = {streams.writes.get(), streams.reads.get()};
   writes_ = reads_ = false;
-  try {
-    for (const auto* const beside : besides) {
-      if (beside == nullptr) continue;
-      beside->record(copied_);
-      streams.main.wait_for(copied_);
-    }
-    completion_ = std::make_shared<StreamCompletion>(network_.cuda);
-    completion_->record(streams.main);
-    return completion_;
-  } catch (const std::exception&) {
-    // There is no event for the caller, so the host waits here, before the memory is freed.
-    const auto finish = [](const cuda::Stream& stream) {
-      try {
-        stream.finish();
-      } catch (const cuda::Failure&) {  // the stream failed, so none of its work is in flight
-      }
-    };
-    for (const auto* const beside : besides)
-      if (beside != nullptr) finish(*beside);
-    finish(streams.main);
-    throw;
+  for (const auto* const beside : {streams.writes.get(), streams.reads.get()}) {
+    if (beside == nullptr) continue;
+    beside->record(copied_);
+    streams.main.wait_for(copied_);
   }
+  completion_ = std::make_shared<StreamCompletion>(network_.cuda);
+  completion_->record(streams.main);
+  return completion_;
+}
+
+void GraphRun::finish() {
+  const GraphStreams& streams = *stream_.cuda;
+  for (const cuda::Stream* const stream :
+       {static_cast<const cuda::Stream*>(streams.writes.get()),
+        static_cast<const cuda::Stream*>(streams.reads.get()), &streams.main})
+    if (stream != nullptr) stream->finish();
 }
 
 }  // namespace clinfer

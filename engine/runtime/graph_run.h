@@ -30,6 +30,7 @@ class GraphRun final : public PlanRun {
   void read(const ocl::ArgumentPlace& from, void* to, size_t bytes) override;
   std::shared_ptr<Completion> end() override;
   std::shared_ptr<Completion> end_of_all() override;
+  void finish() override;
 
  private:
   CUdeviceptr address_of(const ocl::ArgumentPlace& place, const RequestMemory& memory) const;

@@ -124,6 +124,7 @@ void DeviceRequest::abandon() noexcept {
   inputs_.abandon();
   outputs_.forget_values();
   work_.by_queue.events = {};
+  done_.reset();
   try {
     {
       const std::lock_guard lock(stream_.mutex);  // any request may have used the stream last
@@ -142,16 +143,21 @@ void DeviceRequest::abandon() noexcept {
     auto used = std::tuple(work_.network, work_.memory, std::exchange(written_, {}),
                            inputs_.leave(), outputs_.leave());
     leave_in_memory(done_, std::make_shared<decltype(used)>(std::move(used)));
-  } catch (const std::bad_alloc&) {
-    // Waits for as long as it takes: without memory, nothing can keep alive what the device uses.
-    try {
-      done_->wait();
-    } catch (const std::exception&) {
-      // The device failed, as below.
-    }
   } catch (const std::exception&) {
-    // The device failed, so nothing is in flight any more.
+    wait_for_all();
   }
+}
+
+// Is needed where there is no memory: then nothing can keep alive what the device uses. If the device
+// failed, nothing is in flight.
+void DeviceRequest::wait_for_all() noexcept try {
+  if (done_ != nullptr) {
+    done_->wait();
+    return;
+  }
+  const std::lock_guard lock(stream_.mutex);
+  work_.run->finish();
+} catch (const std::exception&) {
 }
 
 void DeviceRequest::run_step_by_step(const std::function<void(size_t step)>& visit, size_t images) {

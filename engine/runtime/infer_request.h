@@ -93,6 +93,8 @@ class DeviceRequest final : public InferRequest {
   // Drops the inference. Afterwards nothing in flight refers to this request: work that does not
   // end soon keeps alive what it uses.
   void abandon() noexcept;
+  // Waits for all work of the stream, for as long as it takes.
+  void wait_for_all() noexcept;
 
   RequestWork work_;
   const DeviceNetwork& network_;

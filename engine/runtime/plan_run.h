@@ -41,6 +41,8 @@ class PlanRun {
   // Returns the completion of everything that the stream was given, also after an inference that
   // was broken off.
   virtual std::shared_ptr<Completion> end_of_all() = 0;
+  // Waits on the host until that is over, without allocating memory. The stream is locked.
+  virtual void finish() = 0;
 };
 
 }  // namespace clinfer

@@ -213,4 +213,9 @@ std::shared_ptr<Completion> QueueRun::end_of_all() {
   return std::make_shared<QueueCompletion>(over);
 }
 
+void QueueRun::finish() {
+  for (const cl::CommandQueue* const queue : {&stream_.copies, &stream_.results, &stream_.queue})
+    if ((*queue)() != nullptr) queue->finish();
+}
+
 }  // namespace clinfer

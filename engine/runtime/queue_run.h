@@ -37,6 +37,7 @@ class QueueRun final : public PlanRun {
   void read(const ocl::ArgumentPlace& from, void* to, size_t bytes) override;
   std::shared_ptr<Completion> end() override;
   std::shared_ptr<Completion> end_of_all() override;
+  void finish() override;
 
   // Return the memory of a place for the current or last inference.
   BoundBuffer bound(const ocl::ArgumentPlace& place) const;

@@ -300,6 +300,22 @@ TEST(Choice, ASecondDetectorIsSaid) {
   EXPECT_TRUE(says(tracker.choose(), "embedding could be read as embedding"));
 }
 
+// As many scores as a hand has coordinates.
+TEST(Choice, NumbersForEachOf63AreNoHand) {
+  for (const Shape& beside : {Shape{1, 4, 63}, Shape{1, 63, 4}}) {
+    Case c(96);
+    c.add("boxes", beside);
+    c.add("scores", {1, 63});
+    EXPECT_NE(c.choose().name, "landmarks");
+  }
+  Case hand(224);
+  hand.add("landmarks", {1, 63});
+  hand.add("score", {1, 1});
+  hand.add("handedness", {1, 1});
+  hand.add("points", {1, 63});
+  EXPECT_EQ(hand.choose().name, "landmarks");
+}
+
 TEST(Choice, MasksInAnUnknownLayoutAreSaid) {
   Case c(96);
   c.add("boxes", {1, 50, 4});

@@ -119,14 +119,14 @@ Coordinates coordinates_in(const OutputFacts& output, bool named) {
   return {table->rows, table->columns};
 }
 
-// Returns whether a vector may be a mesh: it is none if another output has as many rows, or if
-// there are as many labels, as it has elements.
+// Returns whether a vector may be a mesh: it is none if another output has numbers for each of its
+// elements ([1,N,4], [1,4,N], integers [1,N]), or if there are as many labels.
 bool may_be_mesh(const ModelFacts& facts, size_t output) {
-  const size_t elements = vector_size(facts.outputs[output].shape);
-  return facts.labels.size() != elements &&
+  const auto elements = static_cast<int64_t>(vector_size(facts.outputs[output].shape));
+  return static_cast<int64_t>(facts.labels.size()) != elements &&
          std::none_of(facts.outputs.begin(), facts.outputs.end(), [&](const OutputFacts& other) {
-           const auto table = table_of(other);
-           return table && table->rows == elements && table->columns > 1;
+           const bool as_many = std::count(other.shape.begin(), other.shape.end(), elements) != 0;
+           return as_many && (count(other.shape) > elements || !is_float(other.type));
          });
 }
 

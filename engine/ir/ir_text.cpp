@@ -5,16 +5,11 @@
 #include <cctype>
 #include <charconv>
 
+#include "kernels/base/text.h"
+
 namespace clinfer {
 
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  const auto space = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
-  while (!text.empty() && space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && space(text.back())) text.remove_suffix(1);
-  return text;
-}
 
 std::optional<int64_t> parse_dimension(std::string_view text) {
   text = trimmed(text);

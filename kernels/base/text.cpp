@@ -94,6 +94,13 @@ std::string safe_line(std::string_view text) {
   return line;
 }
 
+std::string_view trimmed(std::string_view text) {
+  const auto space = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
+  while (!text.empty() && space(text.front())) text.remove_prefix(1);
+  while (!text.empty() && space(text.back())) text.remove_suffix(1);
+  return text;
+}
+
 std::string json_quoted(std::string_view text) {
   static constexpr std::string_view kShort = "\n\t\r\b\f", kLetters = "ntrbf";
   std::string json = "\"";

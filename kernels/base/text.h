@@ -15,6 +15,9 @@ std::string valid_utf8(std::string_view text);
 // Returns the longest prefix of at most `bytes` bytes that ends between two characters.
 std::string_view utf8_prefix(std::string_view text, size_t bytes);
 
+// Returns the part of `text` between the blanks, tabs and line ends around it.
+std::string_view trimmed(std::string_view text);
+
 // Returns foreign text in a form that may be shown to people, on a terminal, in a log or in a
 // drawing: one line of valid UTF-8, in which nothing moves the cursor, forges another line or
 // reverses the direction of what follows. Such characters become '?', line ends a blank.

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "kernels/base/numbers.h"
+#include "kernels/base/text.h"
 #include "kernels/kernel.h"
 
 namespace clinfer {
@@ -93,12 +94,6 @@ Shape output_shape(const CustomUse& use, std::span<const ValueInfo> inputs, size
 }
 
 // ---- values of attributes ------------------------------------------------------------------------
-
-std::string trimmed(const std::string& text) {
-  const size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == text.npos) return "";
-  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
-}
 
 std::string as_int(const CustomLayer::Define& define, const std::string& text) {
   if (text == "true" || text == "false") return text == "true" ? "1" : "0";

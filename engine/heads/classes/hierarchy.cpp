@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "engine/heads/base/common.h"
+#include "engine/heads/files/json_nodes.h"
 #include "engine/heads/files/json_text.h"
 
 namespace clinfer {
@@ -15,13 +16,6 @@ constexpr gint64 kMostLogits = 100000;
 
 [[noreturn]] void refuse(const std::string& what, SourcePlace place = SourcePlace::here()) {
   throw Error{ErrorCode::bad_argument, "model_info hierarchical_config: " + what, place};
-}
-
-// Returns a member of an object, or null.
-JsonNode* member_node(JsonNode* of, const char* key) {
-  if (of == nullptr || !JSON_NODE_HOLDS_OBJECT(of)) return nullptr;
-  JsonObject* object = json_node_get_object(of);
-  return json_object_has_member(object, key) ? json_object_get_member(object, key) : nullptr;
 }
 
 gint64 number(JsonNode* node) {
@@ -57,7 +51,7 @@ ClassGroup group_of(const std::vector<std::string>& labels, size_t first, bool e
                     JsonNode* ids) {
   ClassGroup group{first, labels, {}, exclusive};
   for (const std::string& label : labels)
-    group.ids.push_back(static_cast<int>(number(member_node(ids, label.c_str()))));
+    group.ids.push_back(static_cast<int>(number(member(object_of(ids), label.c_str()))));
   return group;
 }
 
@@ -89,11 +83,11 @@ std::optional<ClassTree> class_tree(const ModelFacts& facts) {
       refuse(std::string("is no JSON: ") + error.what(), error.place());
     }
   }();
-  JsonNode* heads = member_node(root.get(), "cls_heads_info");
-  const auto groups = lists(member_node(heads, "all_groups"));
-  const auto exclusive =
-      static_cast<size_t>(std::max<gint64>(number(member_node(heads, "num_multiclass_heads")), 0));
-  JsonNode* ids = member_node(heads, "label_to_idx");
+  JsonNode* heads = member(object_of(root.get()), "cls_heads_info");
+  const auto groups = lists(member(object_of(heads), "all_groups"));
+  const auto exclusive = static_cast<size_t>(
+      std::max<gint64>(number(member(object_of(heads), "num_multiclass_heads")), 0));
+  JsonNode* ids = member(object_of(heads), "label_to_idx");
   if (exclusive > groups.size()) refuse("it has fewer groups than heads");
   ClassTree tree;
   for (const std::vector<std::string>& labels : groups) {
@@ -101,7 +95,7 @@ std::optional<ClassTree> class_tree(const ModelFacts& facts) {
     tree.groups.push_back(group_of(labels, tree.logits, tree.groups.size() < exclusive, ids));
     tree.logits += labels.size();
   }
-  for (const auto& edge : lists(member_node(root.get(), "label_tree_edges")))
+  for (const auto& edge : lists(member(object_of(root.get()), "label_tree_edges")))
     if (edge.size() == 2) tree.parents.emplace_back(edge[0], edge[1]);
   if (tree.logits == 0) refuse("it has no groups");
   return tree;

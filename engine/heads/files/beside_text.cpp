@@ -9,30 +9,26 @@
 #include "engine/heads/files/labels.h"
 #include "engine/heads/files/yaml.h"
 #include "kernels/base/numbers.h"
+#include "kernels/base/text.h"
 
 namespace clinfer {
 namespace {
 
 using Section = std::map<std::string, std::string>;
 
-std::string trimmed(const std::string& text) {
-  const size_t first = text.find_first_not_of(" \t\r");
-  if (first == std::string::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
-
 // Parses [name] and key=value; comments begin with #.
 std::vector<std::pair<std::string, Section>> sections_of(const std::string& text) {
   std::vector<std::pair<std::string, Section>> sections(1);
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());
-    const std::string line = trimmed(text.substr(at, end - at));
+    const std::string line(trimmed(std::string_view(text).substr(at, end - at)));
     at = end + 1;
     if (line.empty() || line[0] == '#') continue;
     if (line[0] == '[') {
       sections.push_back({line.substr(1, line.find(']') - 1), {}});
     } else if (const size_t equals = line.find('='); equals != std::string::npos) {
-      sections.back().second[trimmed(line.substr(0, equals))] = trimmed(line.substr(equals + 1));
+      sections.back().second[std::string(trimmed(line.substr(0, equals)))] =
+          trimmed(line.substr(equals + 1));
     }
   }
   return sections;
@@ -54,7 +50,7 @@ std::vector<double> numbers_in(const std::string& text) {
   std::vector<double> numbers;
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find(';', at), text.size());
-    if (const std::string part = trimmed(text.substr(at, end - at)); !part.empty())
+    if (const std::string part(trimmed(text.substr(at, end - at))); !part.empty())
       numbers.push_back(number_at(part.c_str()));
     at = end + 1;
   }

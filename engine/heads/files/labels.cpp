@@ -20,17 +20,12 @@
 #include "engine/heads/files/yaml.h"
 #include "kernels/base/error.h"
 #include "kernels/base/files.h"
+#include "kernels/base/text.h"
 
 namespace clinfer {
 namespace {
 
 constexpr off_t kLargestLabels = 16 << 20;
-
-std::string without_blanks(const std::string& text) {
-  const size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
-}
 
 // Members that may hold lists of names.
 constexpr const char* kKeys[] = {"names",       "labels",   "label_list",  "classes",
@@ -150,7 +145,7 @@ std::vector<std::string> labels_of_lines(const std::string& text, bool& numbered
     std::string line = text.substr(at, end - at);
     at = end + 1;
     if (!line.empty() && line.back() == '\r') line.pop_back();
-    labels.push_back(line == " " ? line : without_blanks(line));
+    labels.emplace_back(line == " " ? line : trimmed(line));
   }
   while (!labels.empty() && labels.back().empty()) labels.pop_back();
   if (labels.size() > 2 && has_columns_named(labels[0], labels[1])) labels.erase(labels.begin());
@@ -162,7 +157,7 @@ std::vector<std::string> labels_of_lines(const std::string& text, bool& numbered
     std::vector<std::string> names;
     for (size_t at = 0; at < labels[0].size();) {
       const size_t end = std::min(labels[0].find(';', at), labels[0].size());
-      names.push_back(without_blanks(labels[0].substr(at, end - at)));
+      names.emplace_back(trimmed(labels[0].substr(at, end - at)));
       at = end + 1;
     }
     return names;
@@ -182,14 +177,14 @@ void check_text(const std::string& text, const std::string& file) {
 }  // namespace
 
 std::vector<std::string> parse_labels(const std::string& text) {
-  std::string list = without_blanks(text);
+  std::string list(trimmed(text));
   if (list.size() >= 2 && list.front() == '<' && list.back() == '>')
     list = list.substr(1, list.size() - 2);
   std::vector<std::string> labels;
-  if (without_blanks(list).empty()) return labels;
+  if (trimmed(list).empty()) return labels;
   for (size_t at = 0; at <= list.size();) {
     const size_t end = std::min(list.find(',', at), list.size());
-    labels.push_back(without_blanks(list.substr(at, end - at)));
+    labels.emplace_back(trimmed(list.substr(at, end - at)));
     at = end + 1;
   }
   return labels;

@@ -6,9 +6,7 @@ namespace clinfer {
 namespace {
 
 TEST(BesideCorpus, Replays) {
-  const char* folder = std::getenv("CLINFER_BESIDE_CORPUS");
-  ASSERT_NE(folder, nullptr);
-  EXPECT_GT(replay(folder, read_beside_fuzz_input), 16u);
+  EXPECT_GT(replay_corpus("CLINFER_BESIDE_CORPUS", read_beside_fuzz_input), 16u);
 }
 
 }  // namespace

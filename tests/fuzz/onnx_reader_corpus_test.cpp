@@ -13,9 +13,8 @@ std::span<const std::byte> bytes_of(const std::string& text) {
 }
 
 TEST(OnnxReaderCorpus, Found) {
-  const char* folder = std::getenv("CLINFER_ONNX_CORPUS");
-  ASSERT_NE(folder, nullptr);
-  EXPECT_GT(replay(folder, [](const std::string& text) { read_onnx_fuzz_input(bytes_of(text)); }),
+  EXPECT_GT(replay_corpus("CLINFER_ONNX_CORPUS",
+                          [](const std::string& text) { read_onnx_fuzz_input(bytes_of(text)); }),
             0u);
 }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 
@@ -20,6 +21,15 @@ size_t replay(const std::string& folder, const Read& read) {
     ++number;
   }
   return number;
+}
+
+// Does so for the folder that an environment variable names; without the variable the test fails.
+template <typename Read>
+size_t replay_corpus(const char* variable, const Read& read) {
+  const char* const folder = std::getenv(variable);
+  if (folder != nullptr) return replay(folder, read);
+  ADD_FAILURE() << variable << " is not set";
+  return 0;
 }
 
 }  // namespace clinfer

@@ -6,9 +6,7 @@ namespace clinfer {
 namespace {
 
 TEST(TuningFileCorpus, Replays) {
-  const char* folder = std::getenv("CLINFER_TUNING_CORPUS");
-  ASSERT_NE(folder, nullptr);
-  EXPECT_GT(replay(folder, read_tuning_fuzz_input), 4u);
+  EXPECT_GT(replay_corpus("CLINFER_TUNING_CORPUS", read_tuning_fuzz_input), 4u);
 }
 
 }  // namespace

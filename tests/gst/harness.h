@@ -22,7 +22,7 @@ namespace clinfer {
 inline constexpr GstClockTime kPatience = 1200 * GST_SECOND;
 
 inline constexpr Rgb kBlue{20, 10, 230}, kGreen{10, 220, 30}, kRed{240, 20, 10};
-// The colours with what color_model() answers to them.
+// Colours, each with the label that color_model() gives a frame of it.
 inline constexpr std::pair<Rgb, const char*> kColors[] = {
     {kBlue, "blue"}, {kGreen, "green"}, {kRed, "red"}};
 

@@ -300,7 +300,7 @@ TEST(Choice, ASecondDetectorIsSaid) {
   EXPECT_TRUE(says(tracker.choose(), "embedding could be read as embedding"));
 }
 
-// As many scores as a hand has coordinates.
+// A hand has 63 coordinates; here they are scores, since the boxes have a column for each.
 TEST(Choice, NumbersForEachOf63AreNoHand) {
   for (const Shape& beside : {Shape{1, 4, 63}, Shape{1, 63, 4}}) {
     Case c(96);

@@ -51,24 +51,18 @@ void check_deconvolution(const DeconvolutionCase& c, bool with_tail = false) {
   check_op(desc, inputs);
 }
 
-constexpr const char* kPlainDeconvolution = "ConvolutionBackpropData";
+constexpr const char* kBackprop = "ConvolutionBackpropData";
 constexpr const char* kGrouped = "GroupConvolutionBackpropData";
 
 TEST(Deconvolution, Shapes) {
-  EXPECT_EQ(deconvolution_shape(
-                {kPlainDeconvolution, {1, 5, 4, 5}, {5, 3, 2, 2}, "2,2", "0,0", "0,0", "1,1"}),
-            (Shape{1, 3, 8, 10}));
-  EXPECT_EQ(deconvolution_shape({kPlainDeconvolution,
-                                 {1, 8, 4, 4},
-                                 {8, 17, 3, 3},
-                                 "2,2",
-                                 "1,1",
-                                 "1,1",
-                                 "1,1",
-                                 "explicit",
-                                 "1,1"}),
-            (Shape{1, 17, 8, 8}));
-  EXPECT_EQ(deconvolution_shape({kPlainDeconvolution,
+  EXPECT_EQ(
+      deconvolution_shape({kBackprop, {1, 5, 4, 5}, {5, 3, 2, 2}, "2,2", "0,0", "0,0", "1,1"}),
+      (Shape{1, 3, 8, 10}));
+  EXPECT_EQ(
+      deconvolution_shape(
+          {kBackprop, {1, 8, 4, 4}, {8, 17, 3, 3}, "2,2", "1,1", "1,1", "1,1", "explicit", "1,1"}),
+      (Shape{1, 17, 8, 8}));
+  EXPECT_EQ(deconvolution_shape({kBackprop,
                                  {1, 4, 5, 5},
                                  {4, 3, 3, 3},
                                  "2,2",
@@ -86,37 +80,22 @@ TEST(Deconvolution, Shapes) {
 }
 
 TEST(Deconvolution, RefusesWhatCannotBe) {
-  EXPECT_THROW(deconvolution_shape(
-                   {kPlainDeconvolution, {1, 3, 4, 4}, {4, 3, 3, 3}, "1,1", "0,0", "0,0", "1,1"}),
-               Error);
-  EXPECT_THROW(deconvolution_shape(
-                   {kPlainDeconvolution, {1, 4, 4, 4}, {4, 3, 3, 3}, "1,1", "9,9", "9,9", "1,1"}),
-               Error);
-  EXPECT_THROW(deconvolution_shape(
-                   {kPlainDeconvolution, {1, 4, 4, 4}, {4, 3, 3, 3}, "0,1", "0,0", "0,0", "1,1"}),
-               Error);
-  EXPECT_THROW(deconvolution_shape({kPlainDeconvolution,
-                                    {1, 4, 4, 4},
-                                    {4, 3, 3, 3},
-                                    "1,1",
-                                    "0,0",
-                                    "0,0",
-                                    "1,1",
-                                    "explicit",
-                                    "",
-                                    {4}}),
-               Error);
+  EXPECT_THROW(
+      deconvolution_shape({kBackprop, {1, 3, 4, 4}, {4, 3, 3, 3}, "1,1", "0,0", "0,0", "1,1"}),
+      Error);
+  EXPECT_THROW(
+      deconvolution_shape({kBackprop, {1, 4, 4, 4}, {4, 3, 3, 3}, "1,1", "9,9", "9,9", "1,1"}),
+      Error);
+  EXPECT_THROW(
+      deconvolution_shape({kBackprop, {1, 4, 4, 4}, {4, 3, 3, 3}, "0,1", "0,0", "0,0", "1,1"}),
+      Error);
+  EXPECT_THROW(
+      deconvolution_shape(
+          {kBackprop, {1, 4, 4, 4}, {4, 3, 3, 3}, "1,1", "0,0", "0,0", "1,1", "explicit", "", {4}}),
+      Error);
   const auto stated = [](const char* auto_pad, const Shape& shape) {
-    return deconvolution_shape({kPlainDeconvolution,
-                                {1, 4, 4, 4},
-                                {4, 3, 3, 3},
-                                "1,1",
-                                "0,0",
-                                "0,0",
-                                "1,1",
-                                auto_pad,
-                                "",
-                                shape});
+    return deconvolution_shape(
+        {kBackprop, {1, 4, 4, 4}, {4, 3, 3, 3}, "1,1", "0,0", "0,0", "1,1", auto_pad, "", shape});
   };
   EXPECT_THROW(stated("explicit", {4, -4}), Error);
   EXPECT_THROW(stated("same_upper", {4, std::numeric_limits<int64_t>::min()}), Error);
@@ -126,7 +105,7 @@ TEST(Deconvolution, ReferenceByHand) {
   // Each of two pixels adds the kernel 1 10 100, two apart; the first column is cut off.
   std::vector<Tensor> inputs{floats({1, 1, 1, 2}, {1, 2}), floats({1, 1, 1, 3}, {1, 10, 100})};
   const OpDesc desc = make_desc(
-      kPlainDeconvolution, 1,
+      kBackprop, 1,
       attributes(
           {{"strides", "1,2"}, {"pads_begin", "0,1"}, {"pads_end", "0,0"}, {"dilations", "1,1"}}),
       inputs, {false, true});
@@ -139,17 +118,15 @@ TEST(Deconvolution, UnevenCut) {
                                    std::pair{"same_lower", std::vector<float>{10, 102, 20}}}) {
     std::vector<Tensor> inputs{floats({1, 1, 2}, {1, 2}), floats({1, 1, 3}, {1, 10, 100}),
                                ints({3})};
-    const OpDesc desc =
-        make_desc(kPlainDeconvolution, 1, attributes({{"strides", "2"}, {"auto_pad", mode}}),
-                  inputs, {false, true, true});
+    const OpDesc desc = make_desc(kBackprop, 1, attributes({{"strides", "2"}, {"auto_pad", mode}}),
+                                  inputs, {false, true, true});
     EXPECT_EQ(reference(desc, inputs)[0].to_floats(), want);
   }
   std::vector<Tensor> inputs{floats({1, 1, 2}, {1, 2}), floats({1, 1, 3}, {1, 10, 100}), ints({4})};
   const auto cut = [&](const char* mode) {
-    return reference(
-               make_desc(kPlainDeconvolution, 1, attributes({{"strides", "2"}, {"auto_pad", mode}}),
-                         inputs, {false, true, true}),
-               inputs)[0]
+    return reference(make_desc(kBackprop, 1, attributes({{"strides", "2"}, {"auto_pad", mode}}),
+                               inputs, {false, true, true}),
+                     inputs)[0]
         .to_floats();
   };
   EXPECT_EQ(cut("same_upper"), (std::vector<float>{10, 102, 20, 200}));
@@ -157,35 +134,21 @@ TEST(Deconvolution, UnevenCut) {
 }
 
 TEST(Deconvolution, Plain) {
-  check_deconvolution(
-      {kPlainDeconvolution, {1, 5, 4, 5}, {5, 19, 2, 2}, "2,2", "0,0", "0,0", "1,1"});
-  check_deconvolution(
-      {kPlainDeconvolution, {2, 13, 3, 4}, {13, 8, 4, 4}, "2,2", "1,1", "1,1", "1,1"});
+  check_deconvolution({kBackprop, {1, 5, 4, 5}, {5, 19, 2, 2}, "2,2", "0,0", "0,0", "1,1"});
+  check_deconvolution({kBackprop, {2, 13, 3, 4}, {13, 8, 4, 4}, "2,2", "1,1", "1,1", "1,1"});
 }
 TEST(Deconvolution, UnevenStridesAndDilations) {
+  check_deconvolution({kBackprop, {1, 3, 4, 6}, {3, 5, 3, 5}, "2,3", "0,1", "1,2", "1,1"});
+  check_deconvolution({kBackprop, {1, 3, 5, 5}, {3, 2, 3, 3}, "2,2", "0,0", "0,0", "2,3"});
   check_deconvolution(
-      {kPlainDeconvolution, {1, 3, 4, 6}, {3, 5, 3, 5}, "2,3", "0,1", "1,2", "1,1"});
+      {kBackprop, {1, 3, 5, 5}, {3, 2, 3, 3}, "2,2", "-1,-1", "0,0", "1,1"});  // zeros in front
   check_deconvolution(
-      {kPlainDeconvolution, {1, 3, 5, 5}, {3, 2, 3, 3}, "2,2", "0,0", "0,0", "2,3"});
-  check_deconvolution({kPlainDeconvolution,
-                       {1, 3, 5, 5},
-                       {3, 2, 3, 3},
-                       "2,2",
-                       "-1,-1",
-                       "0,0",
-                       "1,1"});  // zeros in front
-  check_deconvolution({kPlainDeconvolution,
-                       {1, 3, 2, 2},
-                       {3, 2, 2, 2},
-                       "3,3",
-                       "0,0",
-                       "0,0",
-                       "1,1"});  // gaps between kernels
+      {kBackprop, {1, 3, 2, 2}, {3, 2, 2, 2}, "3,3", "0,0", "0,0", "1,1"});  // gaps between kernels
 }
 TEST(Deconvolution, OneAndThreeDimensions) {
-  check_deconvolution({kPlainDeconvolution, {2, 3, 7}, {3, 4, 3}, "2", "1", "0", "1"});
+  check_deconvolution({kBackprop, {2, 3, 7}, {3, 4, 3}, "2", "1", "0", "1"});
   check_deconvolution(
-      {kPlainDeconvolution, {1, 3, 3, 4, 4}, {3, 2, 2, 2, 2}, "2,2,1", "0,0,0", "0,0,1", "1,1,1"});
+      {kBackprop, {1, 3, 3, 4, 4}, {3, 2, 2, 2, 2}, "2,2,1", "0,0,0", "0,0,1", "1,1,1"});
 }
 TEST(Deconvolution, Groups) {
   check_deconvolution({kGrouped, {1, 6, 4, 4}, {2, 3, 5, 3, 3}, "2,2", "1,1", "1,1", "1,1"}, true);
@@ -194,21 +157,20 @@ TEST(Deconvolution, Groups) {
   check_deconvolution({kGrouped, {1, 13, 3, 3}, {13, 1, 1, 3, 3}, "2,2", "1,1", "1,1", "1,1"});
 }
 TEST(Deconvolution, Tails) {
-  check_deconvolution(
-      {kPlainDeconvolution, {1, 5, 4, 9}, {5, 10, 3, 3}, "2,2", "1,1", "1,1", "1,1"}, true);
+  check_deconvolution({kBackprop, {1, 5, 4, 9}, {5, 10, 3, 3}, "2,2", "1,1", "1,1", "1,1"}, true);
 }
 
 TEST(Deconvolution, ViewsHalvesAndRunTimeWeights) {
   std::vector<Tensor> inputs;
   OpDesc desc = describe_deconvolution(
-      {kPlainDeconvolution, {1, 5, 4, 5}, {5, 12, 3, 3}, "2,2", "1,1", "0,0", "1,1"}, inputs);
+      {kBackprop, {1, 5, 4, 5}, {5, 12, 3, 3}, "2,2", "1,1", "0,0", "1,1"}, inputs);
   desc.inputs[0] = with_gaps(desc.inputs[0]);
   desc.outputs[0] = with_gaps(desc.outputs[0], 7, 2);
   check_op(desc, inputs);
   desc.inputs[0].type = desc.outputs[0].type = ElementType::f16;
   check_op(desc, inputs, {2e-3, 2e-3});
   OpDesc open = describe_deconvolution(
-      {kPlainDeconvolution, {1, 5, 4, 5}, {5, 12, 3, 3}, "2,2", "1,1", "0,0", "1,1"}, inputs);
+      {kBackprop, {1, 5, 4, 5}, {5, 12, 3, 3}, "2,2", "1,1", "0,0", "1,1"}, inputs);
   open.constants[1] = {};
   check_op(open, inputs);
 }
@@ -217,7 +179,7 @@ TEST(Deconvolution, PlansOfAGpu) {
   const DeviceTraits gpu = gpu_traits();
   std::vector<Tensor> inputs;
   const OpDesc desc = describe_deconvolution(
-      {kPlainDeconvolution, {1, 6, 5, 7}, {6, 9, 4, 4}, "2,2", "1,1", "1,1", "1,1"}, inputs);
+      {kBackprop, {1, 6, 5, 7}, {6, 9, 4, 4}, "2,2", "1,1", "1,1", "1,1"}, inputs);
   check_op(desc, inputs, {}, &gpu);
 }
 

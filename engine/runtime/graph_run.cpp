@@ -277,10 +277,9 @@ std::shared_ptr<Completion> GraphRun::end_of_all() {
 
 void GraphRun::finish() {
   const GraphStreams& streams = *stream_.cuda;
-  for (const cuda::Stream* const stream :
-       {static_cast<const cuda::Stream*>(streams.writes.get()),
-        static_cast<const cuda::Stream*>(streams.reads.get()), &streams.main})
-    if (stream != nullptr) stream->finish();
+  for (const auto* const beside : {streams.writes.get(), streams.reads.get()})
+    if (beside != nullptr) beside->finish();
+  streams.main.finish();
 }
 
 }  // namespace clinfer

@@ -249,13 +249,14 @@ TuningPoint pool_tile_heuristic(const OpDesc& desc, const DeviceTraits& traits) 
     // take so many registers that too few work-items wait for memory at once: 3x3 windows with
     // stride 2 on 128 x 64 x 112 x 112 halves take an H200 119 us with two or four pixels in vectors
     // of eight, 125 to 174 with at most eight values, and 193 with eight pixels in vectors of four.
-    if (!has_few_registers(traits) && tile_p == 8) return std::numeric_limits<double>::max();
-    const double place = has_few_registers(traits) ? 0 : 40;
+    const bool few = has_few_registers(traits);
+    if (!few && tile_p == 8) return std::numeric_limits<double>::max();
+    const double place = few ? 0 : 40;
     double value = items * (vector * (work + 4) + place) * (items < wanted ? wanted / items : 1.0);
     if (p["LANES"] * p["ROWS"] != 128) value *= 1.02;
     const int64_t lanes = ceil_div(vectors, p["LANES"]) * p["LANES"];
     return value * static_cast<double>(lanes) / static_cast<double>(vectors) *
-           (vector == 4 && place == 0 ? 0.9 : 1.0) *
+           (few && vector == 4 ? 0.9 : 1.0) *
            (p["LANES"] * vector < 32 && channels >= 32 ? 1.2 : 1.0);
   };
   return cheapest(pool_tile_space(desc, traits), cost);

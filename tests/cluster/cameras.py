@@ -18,7 +18,7 @@ import time
 
 from site_of_nodes import Site, check, needs, runs, wait_until
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "gst"))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "gst/publish"))
 from brokers import Redis  # noqa: E402
 
 CAMERAS = [f"camera-{i}" for i in range(12)]

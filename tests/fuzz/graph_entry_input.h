@@ -8,7 +8,7 @@
 
 #include "engine/compile/graph_cache.h"
 #include "engine/runtime/model.h"
-#include "tests/engine/graph_builder.h"
+#include "tests/engine/graph/graph_builder.h"
 #include "tests/fuzz/one_line.h"
 
 namespace clinfer {

@@ -7,8 +7,8 @@
 
 #include "engine/devices/partition.h"
 #include "tests/engine/devices/two_devices.h"
-#include "tests/engine/graph_text.h"
-#include "tests/engine/pass_counter.h"
+#include "tests/engine/graph/graph_text.h"
+#include "tests/engine/passes/pass_counter.h"
 #include "tests/says.h"
 
 namespace clinfer {

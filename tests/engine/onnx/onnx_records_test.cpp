@@ -10,7 +10,7 @@
 #include "engine/plan/plan.h"
 #include "engine/runtime/model.h"
 #include "tests/engine/onnx/onnx_builder.h"
-#include "tests/engine/pass_counter.h"
+#include "tests/engine/passes/pass_counter.h"
 #include "tests/temporary_folder.h"
 #include "tuning/op_key.h"
 

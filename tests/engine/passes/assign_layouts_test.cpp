@@ -1,6 +1,6 @@
 // Memory layouts, views and reorders.
 #include "tests/devices.h"
-#include "tests/engine/pass_test.h"
+#include "tests/engine/passes/pass_test.h"
 
 namespace clinfer {
 namespace {

@@ -1,7 +1,7 @@
 // MaxPools of one tensor whose windows contain each other.
 #include <map>
 
-#include "tests/engine/pass_test.h"
+#include "tests/engine/passes/pass_test.h"
 
 namespace clinfer {
 namespace {

@@ -1,5 +1,5 @@
 // Operations on rows compute those alone that a Gather chooses of them.
-#include "tests/engine/pass_test.h"
+#include "tests/engine/passes/pass_test.h"
 
 namespace clinfer {
 namespace {

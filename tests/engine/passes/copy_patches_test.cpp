@@ -1,5 +1,5 @@
 // Convolutions over the patches of a picture.
-#include "tests/engine/pass_test.h"
+#include "tests/engine/passes/pass_test.h"
 
 namespace clinfer {
 namespace {

@@ -1,5 +1,5 @@
 // A further result for each layer, for comparisons.
-#include "tests/engine/pass_test.h"
+#include "tests/engine/passes/pass_test.h"
 
 namespace clinfer {
 namespace {

@@ -1,7 +1,7 @@
 // The pass that turns loops of recurrent cells into sequences: the values of the graph stay.
 #include <cstring>
 
-#include "tests/engine/pass_test.h"
+#include "tests/engine/passes/pass_test.h"
 
 namespace clinfer {
 namespace {

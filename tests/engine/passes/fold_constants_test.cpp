@@ -1,5 +1,5 @@
 // Constants computed when a model is loaded.
-#include "tests/engine/pass_test.h"
+#include "tests/engine/passes/pass_test.h"
 
 namespace clinfer {
 namespace {

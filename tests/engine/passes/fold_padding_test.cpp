@@ -1,5 +1,5 @@
 // Pads folded into convolutions and poolings.
-#include "tests/engine/pass_test.h"
+#include "tests/engine/passes/pass_test.h"
 
 namespace clinfer {
 namespace {

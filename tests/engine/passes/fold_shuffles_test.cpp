@@ -1,5 +1,5 @@
 // Channel shuffles and reordered channels in front of convolutions.
-#include "tests/engine/pass_test.h"
+#include "tests/engine/passes/pass_test.h"
 
 namespace clinfer {
 namespace {

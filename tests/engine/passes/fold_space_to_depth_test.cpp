@@ -1,5 +1,5 @@
 // Blocks of pixels as channels, in front of a convolution.
-#include "tests/engine/pass_test.h"
+#include "tests/engine/passes/pass_test.h"
 
 namespace clinfer {
 namespace {

@@ -1,5 +1,5 @@
 // Attention in the forms in which exporters write it, and what looks alike but is none.
-#include "tests/engine/pass_test.h"
+#include "tests/engine/passes/pass_test.h"
 
 namespace clinfer {
 namespace {

@@ -1,6 +1,6 @@
 // Means by the probabilities of a SoftMax, in the ways in which detectors write them, and what looks
 // alike but is none.
-#include "tests/engine/pass_test.h"
+#include "tests/engine/passes/pass_test.h"
 
 namespace clinfer {
 namespace {

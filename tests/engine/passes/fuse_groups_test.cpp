@@ -1,5 +1,5 @@
 // Convolutions of the parts of a split, as one grouped convolution.
-#include "tests/engine/pass_test.h"
+#include "tests/engine/passes/pass_test.h"
 
 namespace clinfer {
 namespace {

@@ -1,6 +1,6 @@
 // Normalisations written out in several operations: in the ways in which exporters write them, and
 // what looks alike but is none.
-#include "tests/engine/pass_test.h"
+#include "tests/engine/passes/pass_test.h"
 #include "tests/german_locale.h"
 
 namespace clinfer {

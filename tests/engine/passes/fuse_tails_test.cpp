@@ -1,5 +1,5 @@
 // Element functions fused into their producers.
-#include "tests/engine/pass_test.h"
+#include "tests/engine/passes/pass_test.h"
 
 namespace clinfer {
 namespace {

@@ -1,5 +1,5 @@
 // Rows of channels that slices, transposes and concats put into another order are one Gather.
-#include "tests/engine/pass_test.h"
+#include "tests/engine/passes/pass_test.h"
 
 namespace clinfer {
 namespace {

@@ -1,5 +1,5 @@
 // Operations whose shapes depend on values, as one step of the host.
-#include "tests/engine/pass_test.h"
+#include "tests/engine/passes/pass_test.h"
 
 namespace clinfer {
 namespace {

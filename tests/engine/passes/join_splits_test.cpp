@@ -1,5 +1,5 @@
 // Concats that join the parts of a split again.
-#include "tests/engine/pass_test.h"
+#include "tests/engine/passes/pass_test.h"
 
 namespace clinfer {
 namespace {

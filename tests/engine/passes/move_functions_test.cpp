@@ -1,7 +1,7 @@
 // Functions after views, flattened inputs of products, and reshapes between convolutions: launches
 // counted, values compared.
 #include "engine/plan/plan.h"
-#include "tests/engine/pass_test.h"
+#include "tests/engine/passes/pass_test.h"
 
 namespace clinfer {
 namespace {

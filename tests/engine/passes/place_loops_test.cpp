@@ -1,6 +1,6 @@
 // The pass that turns loops into operations of the device: the values stay, also by the reference of
 // the new operation.
-#include "tests/engine/pass_test.h"
+#include "tests/engine/passes/pass_test.h"
 
 namespace clinfer {
 namespace {

@@ -1,5 +1,5 @@
 // Results that several nodes compute alike are computed once.
-#include "tests/engine/pass_test.h"
+#include "tests/engine/passes/pass_test.h"
 
 namespace clinfer {
 namespace {

@@ -1,5 +1,5 @@
 // Factors and transposes around products of matrices.
-#include "tests/engine/pass_test.h"
+#include "tests/engine/passes/pass_test.h"
 
 namespace clinfer {
 namespace {

@@ -1,5 +1,5 @@
 // Operations that change nothing.
-#include "tests/engine/pass_test.h"
+#include "tests/engine/passes/pass_test.h"
 
 namespace clinfer {
 namespace {

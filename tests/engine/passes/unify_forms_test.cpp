@@ -1,5 +1,5 @@
 // One form for what readers and converters state in several.
-#include "tests/engine/pass_test.h"
+#include "tests/engine/passes/pass_test.h"
 
 namespace clinfer {
 namespace {

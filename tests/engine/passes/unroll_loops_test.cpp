@@ -7,7 +7,7 @@
 #include "engine/graph/evaluate.h"
 #include "engine/passes/passes.h"
 #include "kernels/recurrent/loop.h"
-#include "tests/engine/graph_builder.h"
+#include "tests/engine/graph/graph_builder.h"
 #include "tests/error_of.h"
 #include "tests/kernels/op_test.h"
 

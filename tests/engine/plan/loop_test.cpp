@@ -11,7 +11,7 @@
 #include "engine/passes/passes.h"
 #include "engine/runtime/model.h"
 #include "tests/engine/ball_model.h"
-#include "tests/engine/graph_builder.h"
+#include "tests/engine/graph/graph_builder.h"
 #include "tests/kernels/op_test.h"
 #include "tests/temporary_folder.h"
 

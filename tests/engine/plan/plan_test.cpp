@@ -5,7 +5,7 @@
 #include <ctime>
 #include <limits>
 
-#include "tests/engine/pass_test.h"
+#include "tests/engine/passes/pass_test.h"
 
 namespace clinfer {
 namespace {

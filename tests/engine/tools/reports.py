@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "gst"))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "gst/metrics"))
 import chromium  # noqa: E402
 
 

@@ -7,9 +7,9 @@
 #include <system_error>
 
 #include "engine/measure/noise.h"
-#include "engine/runtime/graph_run.h"
-#include "engine/runtime/infer_request.h"
-#include "engine/runtime/launch.h"
+#include "engine/runtime/network/launch.h"
+#include "engine/runtime/requests/infer_request.h"
+#include "engine/runtime/run/graph_run.h"
 #include "kernels/base/host_type.h"
 #include "kernels/base/threads.h"
 

@@ -5,7 +5,7 @@
 #include <future>
 #include <memory>
 
-#include "engine/runtime/device_network.h"
+#include "engine/runtime/network/device_network.h"
 
 namespace clinfer {
 

@@ -18,8 +18,8 @@
 #include "engine/measure/tuning.h"
 #include "engine/passes/passes.h"
 #include "engine/plan/work.h"
-#include "engine/runtime/infer_request.h"
 #include "engine/runtime/model.h"
+#include "engine/runtime/requests/infer_request.h"
 #include "kernels/base/files.h"
 #include "kernels/base/log.h"
 

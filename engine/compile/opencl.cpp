@@ -5,7 +5,7 @@
 
 #include "engine/compile/model_compiler.h"
 #include "engine/ocl/va_sharing.h"
-#include "engine/runtime/infer_request.h"
+#include "engine/runtime/requests/infer_request.h"
 #include "engine/runtime/shaped_request.h"
 #include "kernels/base/default_floats.h"
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "engine/runtime/device_network.h"
+#include "engine/runtime/network/device_network.h"
 
 namespace clinfer {
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/runtime/device_network.h"
+#include "engine/runtime/network/device_network.h"
 
 namespace clinfer {
 

@@ -24,7 +24,7 @@ struct Ptx {
 // these.
 Ptx ptx_for_cuda(std::string text);
 
-// The number of dimensions of every launch (engine/runtime/launch.h).
+// The number of dimensions of every launch (engine/runtime/network/launch.h).
 inline constexpr int kDimensions = 3;
 
 }  // namespace clinfer::cuda

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "engine/runtime/problems.h"
+#include "engine/runtime/network/problems.h"
 
 namespace clinfer {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "engine/measure/clock.h"
-#include "engine/runtime/infer_request.h"
+#include "engine/runtime/requests/infer_request.h"
 
 namespace clinfer {
 

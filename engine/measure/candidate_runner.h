@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "engine/ocl/compiler/programs.h"
-#include "engine/runtime/launch.h"
+#include "engine/runtime/network/launch.h"
 #include "tuning/kernel_runner.h"
 
 namespace clinfer {

@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "engine/measure/clock.h"
-#include "engine/runtime/infer_request.h"
+#include "engine/runtime/requests/infer_request.h"
 #include "kernels/base/hash.h"
 
 namespace clinfer {

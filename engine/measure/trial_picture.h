@@ -1,7 +1,7 @@
 // A picture on the device, for tuning the preprocess kernel.
 #pragma once
 
-#include "engine/runtime/launch.h"
+#include "engine/runtime/network/launch.h"
 #include "kernels/op.h"
 
 namespace clinfer {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "engine/runtime/launch.h"
+#include "engine/runtime/network/launch.h"
 #include "kernels/op.h"
 
 namespace clinfer {

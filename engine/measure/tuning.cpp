@@ -13,7 +13,7 @@
 #include "engine/passes/passes.h"
 #include "engine/plan/kernel_layers.h"
 #include "engine/plan/work.h"
-#include "engine/runtime/infer_request.h"
+#include "engine/runtime/requests/infer_request.h"
 #include "kernels/base/log.h"
 #include "kernels/frames/preprocess.h"
 #include "tuning/op_key.h"

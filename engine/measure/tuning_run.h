@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/measure/candidate_runner.h"
-#include "engine/runtime/infer_request.h"
+#include "engine/runtime/requests/infer_request.h"
 #include "tuning/budget.h"
 
 namespace clinfer {

@@ -5,7 +5,7 @@
 
 #include "engine/runtime/frames/imported_planes.h"
 #include "engine/runtime/frames/surfaces.h"
-#include "engine/runtime/infer_request.h"
+#include "engine/runtime/requests/infer_request.h"
 #include "engine/runtime/shaped_request.h"
 #include "kernels/base/default_floats.h"
 #include "kernels/base/log.h"

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/runtime/device_network.h"
 #include "engine/runtime/frames/frame_memory.h"
+#include "engine/runtime/network/device_network.h"
 #include "engine/runtime/shape_plans.h"
 
 namespace clinfer {

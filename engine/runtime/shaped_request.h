@@ -8,7 +8,7 @@
 #include <mutex>
 #include <optional>
 
-#include "engine/runtime/infer_request.h"
+#include "engine/runtime/requests/infer_request.h"
 #include "engine/runtime/shape_plans.h"
 
 namespace clinfer {

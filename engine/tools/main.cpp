@@ -7,8 +7,8 @@
 
 #include "engine/heads/files/beside.h"
 #include "engine/heads/network.h"
-#include "engine/runtime/left_work.h"
 #include "engine/runtime/options.h"
+#include "engine/runtime/requests/left_work.h"
 #include "engine/tools/commands.h"
 #include "kernels/base/files.h"
 #include "kernels/base/precision_text.h"

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "engine/ocl/compiler/programs.h"
-#include "engine/runtime/launch.h"
+#include "engine/runtime/network/launch.h"
 #include "kernels/base/host_type.h"
 
 namespace clinfer {

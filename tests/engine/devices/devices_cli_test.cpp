@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "engine/tools/npy.h"
+#include "engine/tools/output/npy.h"
 #include "tests/engine/devices/two_devices.h"
 #include "tests/says.h"
 

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "engine/runtime/left_work.h"
+#include "engine/runtime/requests/left_work.h"
 #include "tests/engine/devices/two_devices.h"
 #include "tests/says.h"
 

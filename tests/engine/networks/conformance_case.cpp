@@ -11,7 +11,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "engine/tools/npy.h"
+#include "engine/tools/output/npy.h"
 
 namespace clinfer {
 

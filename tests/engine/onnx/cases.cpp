@@ -9,7 +9,7 @@
 #include "engine/graph/evaluate.h"
 #include "engine/onnx/onnx_reader.h"
 #include "engine/runtime/model.h"
-#include "engine/tools/npy.h"
+#include "engine/tools/output/npy.h"
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include "engine/engine.h"
 #include "engine/ocl/device.h"
 #include "engine/plan/work.h"
-#include "engine/runtime/left_work.h"
+#include "engine/runtime/requests/left_work.h"
 #include "tests/devices.h"
 #include "tests/engine/test_files.h"
 #include "tests/kernels/op_test.h"

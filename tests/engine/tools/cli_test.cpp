@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "engine/tools/npy.h"
+#include "engine/tools/output/npy.h"
 #include "kernels/base/processors.h"
 #include "tests/engine/ball_model.h"
 #include "tests/engine/loop_model.h"

@@ -9,7 +9,7 @@
 
 #include "engine/engine.h"
 #include "engine/plan/cut.h"
-#include "engine/runtime/launch.h"
+#include "engine/runtime/network/launch.h"
 #include "kernels/op.h"
 #include "tests/engine/ball_model.h"
 #include "tests/engine/products_model.h"

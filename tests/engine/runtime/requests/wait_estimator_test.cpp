@@ -1,5 +1,5 @@
 // How long to sleep before a wait.
-#include "engine/runtime/wait_estimator.h"
+#include "engine/runtime/requests/wait_estimator.h"
 
 #include <gtest/gtest.h>
 

@@ -191,7 +191,7 @@ struct OpDef {
   // unused rows; no valid row starts with -1.
   bool rows_depend_on_data = false;
   // True for boxes and scores: float inputs that come from the application or a constant, and float
-  // outputs, stay f32 (passes/set_precision.cpp).
+  // outputs, stay f32 (passes/precision/set_precision.cpp).
   bool keep_f32 = false;
   // True if kernels can read floats of one storage type (f16, f32) and write those of the other.
   bool converts = false;

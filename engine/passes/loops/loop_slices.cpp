@@ -1,5 +1,5 @@
 // Brings the slices of a loop into the first dimension, and back.
-#include "engine/passes/loop_slices.h"
+#include "engine/passes/loops/loop_slices.h"
 
 #include <algorithm>
 #include <numeric>

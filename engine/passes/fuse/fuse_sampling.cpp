@@ -5,7 +5,7 @@
 //   nothing, if there is one map
 // then multiply them by weights, which all channels share, and add up the points (ReduceSum). A Reshape that
 // divides images from heads tells how many heads there are.
-#include "engine/passes/fuse_sampling.h"
+#include "engine/passes/fuse/fuse_sampling.h"
 
 #include <optional>
 

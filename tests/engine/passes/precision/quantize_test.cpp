@@ -1,6 +1,6 @@
 // Quantised models in integers: each graph keeps its values, except those in the middle between two
 // steps.
-#include "tests/engine/passes/quantized_models.h"
+#include "tests/engine/passes/precision/quantized_models.h"
 
 namespace clinfer {
 namespace {

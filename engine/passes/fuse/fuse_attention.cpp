@@ -12,7 +12,7 @@
 #include <optional>
 
 #include "engine/graph/insertion.h"
-#include "engine/passes/fuse_sampling.h"
+#include "engine/passes/fuse/fuse_sampling.h"
 #include "kernels/attention/attention.h"
 #include "kernels/shape_util.h"
 

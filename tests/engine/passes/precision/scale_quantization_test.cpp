@@ -1,5 +1,5 @@
 // Quantised models in floats, for devices without products of bytes.
-#include "tests/engine/passes/quantized_models.h"
+#include "tests/engine/passes/precision/quantized_models.h"
 
 namespace clinfer {
 namespace {

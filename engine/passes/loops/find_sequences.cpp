@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "engine/graph/evaluate.h"
-#include "engine/passes/loop_slices.h"
+#include "engine/passes/loops/loop_slices.h"
 #include "engine/passes/passes.h"
 #include "kernels/recurrent/loop.h"
 

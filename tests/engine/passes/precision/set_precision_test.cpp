@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/passes/passes.h"
-#include "tests/engine/passes/quantized_models.h"
+#include "tests/engine/passes/precision/quantized_models.h"
 #include "tests/kernels/op_test.h"
 
 namespace clinfer {

@@ -6,7 +6,7 @@
 #include "gst/crop/crop.h"
 #include "gst/filter/filter.h"
 #include "gst/infer/clinfer.h"
-#include "gst/infer/latency_tracer.h"
+#include "gst/infer/stream/latency_tracer.h"
 #include "gst/overlay/overlay.h"
 #include "gst/publish/publish.h"
 #include "gst/track/track.h"

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "kernels/base/error.h"
-#include "kernels/base/files.h"
+#include "kernels/base/system/files.h"
 #include "tuning/tuning_cache.h"
 
 namespace clinfer {

@@ -14,8 +14,8 @@
 #include "engine/ocl/device.h"
 #include "engine/ocl/pocl_cache.h"
 #include "kernels/base/default_floats.h"
-#include "kernels/base/leaving.h"
-#include "kernels/base/task.h"
+#include "kernels/base/system/leaving.h"
+#include "kernels/base/system/task.h"
 
 namespace clinfer {
 

@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include "engine/compile/model_compiler.h"
-#include "kernels/base/task.h"
+#include "kernels/base/system/task.h"
 
 namespace clinfer {
 

@@ -3,8 +3,8 @@
 
 #include "engine/host/model.h"
 #include "kernels/base/default_floats.h"
-#include "kernels/base/leaving.h"
 #include "kernels/base/log.h"
+#include "kernels/base/system/leaving.h"
 
 namespace clinfer {
 

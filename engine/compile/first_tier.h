@@ -7,7 +7,7 @@
 #include <string>
 
 #include "engine/engine.h"
-#include "kernels/base/task.h"
+#include "kernels/base/system/task.h"
 
 namespace clinfer {
 

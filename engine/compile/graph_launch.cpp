@@ -11,7 +11,7 @@
 #include "engine/runtime/requests/infer_request.h"
 #include "engine/runtime/run/graph_run.h"
 #include "kernels/base/host_type.h"
-#include "kernels/base/threads.h"
+#include "kernels/base/system/threads.h"
 
 namespace clinfer {
 

@@ -13,8 +13,8 @@
 #include "engine/devices/hetero_model.h"
 #include "engine/passes/passes.h"
 #include "engine/runtime/model.h"
-#include "kernels/base/files.h"
-#include "kernels/base/threads.h"
+#include "kernels/base/system/files.h"
+#include "kernels/base/system/threads.h"
 
 namespace clinfer {
 

@@ -20,8 +20,8 @@
 #include "engine/plan/work.h"
 #include "engine/runtime/model.h"
 #include "engine/runtime/requests/infer_request.h"
-#include "kernels/base/files.h"
 #include "kernels/base/log.h"
+#include "kernels/base/system/files.h"
 
 namespace clinfer {
 

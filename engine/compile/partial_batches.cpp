@@ -4,7 +4,7 @@
 
 #include "engine/compile/model_compiler.h"
 #include "engine/runtime/model.h"
-#include "kernels/base/threads.h"
+#include "kernels/base/system/threads.h"
 
 namespace clinfer {
 

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "kernels/base/hash.h"
-#include "kernels/base/threads.h"
+#include "kernels/base/system/threads.h"
 
 namespace clinfer {
 

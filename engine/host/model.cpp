@@ -11,9 +11,9 @@
 #include "engine/runtime/model.h"
 #include "kernels/base/default_floats.h"
 #include "kernels/base/host_type.h"
-#include "kernels/base/processors.h"
-#include "kernels/base/threads.h"
-#include "kernels/base/work_limit.h"
+#include "kernels/base/system/processors.h"
+#include "kernels/base/system/threads.h"
+#include "kernels/base/system/work_limit.h"
 #include "kernels/frames/clip.h"
 #include "kernels/frames/preprocess.h"
 

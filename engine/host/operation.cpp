@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "engine/plan/work.h"
-#include "kernels/base/threads.h"
+#include "kernels/base/system/threads.h"
 #include "kernels/tail.h"
 
 namespace clinfer::host {

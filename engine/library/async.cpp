@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/base/threads.h"
+#include "kernels/base/system/threads.h"
 
 namespace clinfer {
 

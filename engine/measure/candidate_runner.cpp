@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "kernels/base/hash.h"
-#include "kernels/base/processors.h"
-#include "kernels/base/threads.h"
+#include "kernels/base/system/processors.h"
+#include "kernels/base/system/threads.h"
 
 namespace clinfer {
 

@@ -22,10 +22,10 @@
 #include "engine/ocl/amx.h"
 #include "engine/ocl/forks.h"
 #include "engine/ocl/pocl_cache.h"
-#include "kernels/base/leaving.h"
-#include "kernels/base/processors.h"
+#include "kernels/base/system/leaving.h"
+#include "kernels/base/system/processors.h"
+#include "kernels/base/system/threads.h"
 #include "kernels/base/text.h"
-#include "kernels/base/threads.h"
 
 namespace clinfer::ocl {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "kernels/base/error.h"
-#include "kernels/base/files.h"
+#include "kernels/base/system/files.h"
 
 namespace clinfer::ocl {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "kernels/base/processors.h"
+#include "kernels/base/system/processors.h"
 
 namespace clinfer {
 namespace {

@@ -10,8 +10,8 @@
 #include "engine/runtime/options.h"
 #include "engine/runtime/requests/left_work.h"
 #include "engine/tools/commands.h"
-#include "kernels/base/files.h"
 #include "kernels/base/precision_text.h"
+#include "kernels/base/system/files.h"
 #include "kernels/base/text.h"
 
 namespace clinfer {

@@ -13,7 +13,7 @@
 
 #include "kernels/base/default_floats.h"
 #include "kernels/base/error.h"
-#include "kernels/base/files.h"
+#include "kernels/base/system/files.h"
 
 namespace clinfer {
 

@@ -24,8 +24,8 @@
 #include "gst/base/log.h"
 #include "gst/frames/mapped_frame.h"
 #include "gst/frames/va_surface.h"
-#include "gst/infer/element_model.h"
 #include "gst/infer/settings/properties.h"
+#include "gst/infer/stream/element_model.h"
 #include "gst/meta/meta.h"
 
 #define GST_CAT_DEFAULT clinfer_debug

@@ -9,7 +9,7 @@
 #include "gst/infer/clinfer.h"
 #include "gst/infer/settings/network.h"
 #include "gst/infer/settings/quality.h"
-#include "kernels/base/threads.h"
+#include "kernels/base/system/threads.h"
 
 #define GST_CAT_DEFAULT clinfer_debug
 

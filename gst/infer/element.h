@@ -11,11 +11,11 @@
 #include <mutex>
 #include <optional>
 
-#include "gst/infer/delivery.h"
-#include "gst/infer/element_model.h"
-#include "gst/infer/element_shared.h"
 #include "gst/infer/element_targets.h"
-#include "gst/infer/intake.h"
+#include "gst/infer/stream/delivery.h"
+#include "gst/infer/stream/element_model.h"
+#include "gst/infer/stream/element_shared.h"
+#include "gst/infer/stream/intake.h"
 #include "gst/infer/ticker.h"
 
 namespace clinfer {

@@ -5,8 +5,8 @@
 #include <memory>
 #include <mutex>
 
-#include "gst/infer/element_shared.h"
 #include "gst/infer/model/model_loader.h"
+#include "gst/infer/stream/element_shared.h"
 #include "gst/infer/targets/target_group.h"
 
 namespace clinfer {

@@ -12,7 +12,7 @@
 
 #include "gst/base/guard.h"
 #include "kernels/base/error.h"
-#include "kernels/base/threads.h"
+#include "kernels/base/system/threads.h"
 
 namespace clinfer {
 

@@ -14,7 +14,7 @@
 #include <optional>
 
 #include "kernels/base/error.h"
-#include "kernels/base/threads.h"
+#include "kernels/base/system/threads.h"
 
 namespace clinfer {
 namespace {

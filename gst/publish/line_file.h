@@ -16,7 +16,7 @@
 #include <string_view>
 #include <thread>
 
-#include "kernels/base/files.h"
+#include "kernels/base/system/files.h"
 
 namespace clinfer {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/base/files.h"
+#include "kernels/base/system/files.h"
 
 namespace clinfer {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "kernels/base/error.h"
-#include "kernels/base/files.h"
+#include "kernels/base/system/files.h"
 
 namespace clinfer {
 namespace {

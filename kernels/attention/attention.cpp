@@ -14,7 +14,7 @@
 #include <limits>
 
 #include "kernels/arguments.h"
-#include "kernels/base/work_limit.h"
+#include "kernels/base/system/work_limit.h"
 #include "kernels/shape_util.h"
 #include "kernels/storage.h"
 

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "kernels/arguments.h"
-#include "kernels/base/work_limit.h"
+#include "kernels/base/system/work_limit.h"
 #include "kernels/detection/box_lists.h"
 #include "kernels/shape_util.h"
 #include "kernels/storage.h"

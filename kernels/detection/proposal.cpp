@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "kernels/arguments.h"
-#include "kernels/base/work_limit.h"
+#include "kernels/base/system/work_limit.h"
 #include "kernels/detection/box_lists.h"
 #include "kernels/shape_util.h"
 #include "kernels/storage.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "kernels/arguments.h"
-#include "kernels/base/work_limit.h"
+#include "kernels/base/system/work_limit.h"
 #include "kernels/item_kernel.h"
 #include "kernels/movement/index_range.h"
 #include "kernels/shape_util.h"

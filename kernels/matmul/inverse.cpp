@@ -2,7 +2,7 @@
 #include <cmath>
 #include <utility>
 
-#include "kernels/base/work_limit.h"
+#include "kernels/base/system/work_limit.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "kernels/arguments.h"
-#include "kernels/base/work_limit.h"
+#include "kernels/base/system/work_limit.h"
 #include "kernels/convolution/intel/convolution_subgroup.h"
 #include "kernels/convolution/intel/convolution_xmx16.h"
 #include "kernels/convolution/intel/convolution_xmx8.h"

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "kernels/base/work_limit.h"
+#include "kernels/base/system/work_limit.h"
 #include "kernels/kernel.h"
 #include "kernels/shape_util.h"
 

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "kernels/arguments.h"
-#include "kernels/base/work_limit.h"
+#include "kernels/base/system/work_limit.h"
 #include "kernels/item_kernel.h"
 #include "kernels/movement/index_range.h"
 #include "kernels/scalar_functions.h"

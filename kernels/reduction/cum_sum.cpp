@@ -1,6 +1,6 @@
 // CumSum: running sums along an axis, optionally without the element itself, optionally from the
 // end.
-#include "kernels/base/work_limit.h"
+#include "kernels/base/system/work_limit.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "kernels/arguments.h"
-#include "kernels/base/work_limit.h"
+#include "kernels/base/system/work_limit.h"
 #include "kernels/movement/strided_copy.h"
 #include "kernels/shape_util.h"
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <set>
 
-#include "kernels/base/work_limit.h"
+#include "kernels/base/system/work_limit.h"
 #include "tests/kernels/op_test.h"
 #include "tests/kernels/view_test.h"
 

@@ -9,7 +9,7 @@
 #include "engine/heads/files/beside_readers.h"
 #include "engine/heads/files/labels.h"
 #include "kernels/base/error.h"
-#include "kernels/base/files.h"
+#include "kernels/base/system/files.h"
 
 namespace clinfer {
 namespace fs = std::filesystem;

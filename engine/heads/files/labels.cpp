@@ -19,7 +19,7 @@
 #include "engine/heads/files/text_lines.h"
 #include "engine/heads/files/yaml.h"
 #include "kernels/base/error.h"
-#include "kernels/base/files.h"
+#include "kernels/base/system/files.h"
 #include "kernels/base/text.h"
 
 namespace clinfer {

@@ -13,8 +13,8 @@
 
 #include "engine/ocl/compiler/source_id.h"
 #include "kernels/base/error.h"
-#include "kernels/base/files.h"
 #include "kernels/base/hash.h"
+#include "kernels/base/system/files.h"
 
 namespace clinfer::ocl {
 

@@ -12,8 +12,8 @@
 #include "engine/ocl/compiler/compiler_path.h"
 #include "engine/ocl/compiler/compiling.h"
 #include "kernels/base/log.h"
-#include "kernels/base/paths.h"
-#include "kernels/base/processors.h"
+#include "kernels/base/system/paths.h"
+#include "kernels/base/system/processors.h"
 
 namespace clinfer::ocl {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/ocl/device.h"
-#include "kernels/base/files.h"
+#include "kernels/base/system/files.h"
 
 namespace clinfer::ocl {
 

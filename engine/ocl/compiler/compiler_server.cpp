@@ -16,7 +16,7 @@
 #include "engine/ocl/amx.h"
 #include "engine/ocl/compiler/compiler_messages.h"
 #include "engine/ocl/compiler/marked_ptx.h"
-#include "kernels/base/files.h"
+#include "kernels/base/system/files.h"
 
 namespace clinfer::ocl {
 

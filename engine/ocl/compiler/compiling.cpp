@@ -7,7 +7,7 @@
 
 #include "engine/ocl/compiler/compiler_pool.h"
 #include "kernels/base/error.h"
-#include "kernels/base/leaving.h"
+#include "kernels/base/system/leaving.h"
 
 namespace clinfer::ocl {
 

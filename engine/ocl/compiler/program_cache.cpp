@@ -13,8 +13,8 @@
 #include <mutex>
 
 #include "kernels/base/error.h"
-#include "kernels/base/files.h"
 #include "kernels/base/log.h"
+#include "kernels/base/system/files.h"
 
 namespace clinfer::ocl {
 

@@ -16,10 +16,10 @@
 #include "engine/ocl/compiler/build_log.h"
 #include "engine/ocl/compiler/compiling.h"
 #include "engine/ocl/pocl_cache.h"
-#include "kernels/base/files.h"
-#include "kernels/base/leaving.h"
 #include "kernels/base/log.h"
-#include "kernels/base/processors.h"
+#include "kernels/base/system/files.h"
+#include "kernels/base/system/leaving.h"
+#include "kernels/base/system/processors.h"
 #include "kernels/registers.h"
 
 namespace clinfer::ocl {

@@ -13,7 +13,7 @@
 #include "kernels/base/default_floats.h"
 #include "kernels/base/host_type.h"
 #include "kernels/base/no_answer.h"
-#include "kernels/base/work_limit.h"
+#include "kernels/base/system/work_limit.h"
 #include "kernels/frames/clip.h"
 #include "kernels/shape_util.h"
 

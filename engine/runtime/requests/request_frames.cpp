@@ -6,7 +6,7 @@
 #include "engine/runtime/frames/surfaces.h"
 #include "engine/runtime/requests/memory_objects.h"
 #include "engine/runtime/requests/request_inputs.h"
-#include "kernels/base/threads.h"
+#include "kernels/base/system/threads.h"
 #include "kernels/frames/clip.h"
 
 namespace clinfer {

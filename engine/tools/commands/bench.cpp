@@ -19,7 +19,7 @@
 #include "engine/tools/measure/throughput.h"
 #include "engine/tools/output/report.h"
 #include "engine/tools/output/text.h"
-#include "kernels/base/files.h"
+#include "kernels/base/system/files.h"
 #include "kernels/base/text.h"
 
 namespace clinfer {

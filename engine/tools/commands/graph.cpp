@@ -11,7 +11,7 @@
 #include "engine/runtime/model.h"
 #include "engine/tools/commands.h"
 #include "engine/tools/output/text.h"
-#include "kernels/base/files.h"
+#include "kernels/base/system/files.h"
 #include "kernels/base/text.h"
 
 namespace clinfer {

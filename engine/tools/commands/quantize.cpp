@@ -15,7 +15,7 @@
 #include "engine/tools/output/progress.h"
 #include "engine/tools/output/text.h"
 #include "engine/tools/video/elements.h"
-#include "kernels/base/files.h"
+#include "kernels/base/system/files.h"
 #include "kernels/base/text.h"
 
 namespace clinfer {

@@ -7,7 +7,7 @@
 #include "engine/ir/input_shapes.h"
 #include "engine/tools/commands.h"
 #include "engine/tools/output/npy.h"
-#include "kernels/base/files.h"
+#include "kernels/base/system/files.h"
 #include "kernels/base/text.h"
 
 namespace clinfer {

@@ -13,7 +13,7 @@
 #include "engine/measure/noise.h"
 #include "engine/runtime/requests/infer_request.h"
 #include "kernels/base/nearest_rank.h"
-#include "kernels/base/threads.h"
+#include "kernels/base/system/threads.h"
 
 namespace clinfer {
 

@@ -11,7 +11,7 @@
 
 #include "engine/ir/model_file.h"
 #include "kernels/base/error.h"
-#include "kernels/base/files.h"
+#include "kernels/base/system/files.h"
 
 namespace clinfer {
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <string_view>
 
-#include "kernels/base/files.h"
+#include "kernels/base/system/files.h"
 
 namespace clinfer {
 namespace {

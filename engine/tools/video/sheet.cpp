@@ -7,7 +7,7 @@
 #include <map>
 
 #include "engine/tools/video/elements.h"
-#include "kernels/base/files.h"
+#include "kernels/base/system/files.h"
 
 namespace clinfer {
 

@@ -21,9 +21,9 @@
 #include <vector>
 
 #include "gst/infer/model/fair_share.h"
-#include "kernels/base/leaving.h"
 #include "kernels/base/no_answer.h"
-#include "kernels/base/threads.h"
+#include "kernels/base/system/leaving.h"
+#include "kernels/base/system/threads.h"
 
 namespace clinfer {
 

@@ -10,7 +10,7 @@
 #include "gst/base/guard.h"
 #include "gst/base/log.h"
 #include "gst/infer/model/tuning_messages.h"
-#include "kernels/base/leaving.h"
+#include "kernels/base/system/leaving.h"
 
 #define GST_CAT_DEFAULT clinfer_loader_debug
 

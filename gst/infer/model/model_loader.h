@@ -13,7 +13,7 @@
 #include "gst/infer/model/shared_model.h"
 #include "gst/infer/settings/network.h"
 #include "gst/infer/settings/settings.h"
-#include "kernels/base/task.h"
+#include "kernels/base/system/task.h"
 
 namespace clinfer {
 

@@ -10,7 +10,7 @@
 
 #include "gst/infer/model/interruption.h"
 #include "gst/infer/model/model_loader.h"
-#include "kernels/base/task.h"
+#include "kernels/base/system/task.h"
 
 namespace clinfer {
 

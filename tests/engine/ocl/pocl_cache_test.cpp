@@ -16,7 +16,7 @@
 #include <cstdlib>
 #include <iterator>
 
-#include "kernels/base/files.h"
+#include "kernels/base/system/files.h"
 #include "tests/says.h"
 #include "tests/two_users.h"
 

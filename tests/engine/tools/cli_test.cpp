@@ -10,7 +10,7 @@
 #include <filesystem>
 
 #include "engine/tools/output/npy.h"
-#include "kernels/base/processors.h"
+#include "kernels/base/system/processors.h"
 #include "tests/engine/ball_model.h"
 #include "tests/engine/loop_model.h"
 #include "tests/engine/test_files.h"

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <map>
 
-#include "kernels/base/processors.h"
+#include "kernels/base/system/processors.h"
 #include "tests/gst/harness.h"
 #include "tests/host_layer_model.h"
 

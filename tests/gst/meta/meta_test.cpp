@@ -13,7 +13,7 @@
 #include "gst/base/handle.h"
 #include "gst/base/transforms.h"
 #include "gst/frames/mapped_frame.h"
-#include "gst/infer/statistics.h"
+#include "gst/infer/stream/statistics.h"
 #include "gst/publish/result_line.h"
 
 namespace clinfer {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/base/error.h"
-#include "kernels/base/files.h"
+#include "kernels/base/system/files.h"
 
 namespace clinfer {
 namespace {

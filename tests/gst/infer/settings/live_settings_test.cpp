@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gst/base/handle.h"
-#include "gst/infer/flow.h"
+#include "gst/infer/stream/flow.h"
 
 namespace clinfer {
 namespace {

@@ -1,5 +1,5 @@
 // The hand-over: order, bounds, flushes from any thread. Runs under ThreadSanitizer.
-#include "gst/infer/frame_queue.h"
+#include "gst/infer/stream/frame_queue.h"
 
 #include <gtest/gtest.h>
 

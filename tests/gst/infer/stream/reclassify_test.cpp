@@ -3,7 +3,7 @@
 #include <gst/check/gstharness.h>
 #include <gtest/gtest.h>
 
-#include "gst/infer/track_results.h"
+#include "gst/infer/stream/track_results.h"
 #include "gst/publish/result_line.h"
 #include "tests/gst/harness.h"
 

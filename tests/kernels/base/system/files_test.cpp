@@ -1,5 +1,5 @@
 // Files that are written atomically.
-#include "kernels/base/files.h"
+#include "kernels/base/system/files.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

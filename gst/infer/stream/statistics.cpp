@@ -1,5 +1,5 @@
 // Computes counters and latency percentiles.
-#include "gst/infer/statistics.h"
+#include "gst/infer/stream/statistics.h"
 
 #include <algorithm>
 

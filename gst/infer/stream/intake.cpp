@@ -1,5 +1,5 @@
 // Implements the data flow into the element.
-#include "gst/infer/intake.h"
+#include "gst/infer/stream/intake.h"
 
 #include <algorithm>
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "kernels/base/error.h"
-#include "kernels/base/paths.h"
+#include "kernels/base/system/paths.h"
 
 namespace clinfer {
 

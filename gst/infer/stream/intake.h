@@ -14,11 +14,11 @@
 #include "gst/frames/clip.h"
 #include "gst/frames/cuda_memory.h"
 #include "gst/frames/orientation.h"
-#include "gst/infer/element_model.h"
-#include "gst/infer/element_shared.h"
 #include "gst/infer/model/width_buckets.h"
 #include "gst/infer/motion/motion_gate.h"
-#include "gst/infer/verification.h"
+#include "gst/infer/stream/element_model.h"
+#include "gst/infer/stream/element_shared.h"
+#include "gst/infer/stream/verification.h"
 #include "gst/meta/notice.h"
 
 namespace clinfer {

@@ -297,7 +297,7 @@ std::vector<std::byte> packed_indices(const Tensor& indices) {
 
 template <size_t DIMS, size_t INDEXED>
 struct Args {
-#include "kernels/movement/gather_args.cl"
+#include "kernels/indexing/gather_args.cl"
 };
 
 template <size_t DIMS, size_t INDEXED>

@@ -1,5 +1,5 @@
 // Paths that other users can change, as two users: what is followed, made, trusted and refused.
-#include "kernels/base/paths.h"
+#include "kernels/base/system/paths.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <array>
 
 #include "kernels/base/error.h"
-#include "kernels/base/files.h"
+#include "kernels/base/system/files.h"
 #include "tests/says.h"
 #include "tests/two_users.h"
 

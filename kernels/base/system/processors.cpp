@@ -1,5 +1,5 @@
 // Counts the processors that this process may use.
-#include "kernels/base/processors.h"
+#include "kernels/base/system/processors.h"
 
 #include <sched.h>
 

@@ -1,5 +1,5 @@
 // Posts warnings that several threads may have reason for.
-#include "gst/infer/element_shared.h"
+#include "gst/infer/stream/element_shared.h"
 
 namespace clinfer {
 

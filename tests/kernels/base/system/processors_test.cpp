@@ -1,5 +1,5 @@
 // The processors that a process may use.
-#include "kernels/base/processors.h"
+#include "kernels/base/system/processors.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

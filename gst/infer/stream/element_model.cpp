@@ -1,5 +1,5 @@
 // Reads, describes and compiles the model of the element.
-#include "gst/infer/element_model.h"
+#include "gst/infer/stream/element_model.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -3,7 +3,7 @@
 
 #include "gst/base/log.h"
 #include "gst/frames/frame_copy.h"
-#include "gst/infer/intake.h"
+#include "gst/infer/stream/intake.h"
 
 #define GST_CAT_DEFAULT clinfer_streaming_debug
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "kernels/base/error.h"
-#include "kernels/base/processors.h"
+#include "kernels/base/system/processors.h"
 
 namespace clinfer {
 

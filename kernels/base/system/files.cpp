@@ -1,6 +1,6 @@
 // Implements file functions by POSIX calls. They use descriptors rather than names wherever the
 // name could refer to another file in the meantime.
-#include "kernels/base/files.h"
+#include "kernels/base/system/files.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/hash.h"
-#include "kernels/base/paths.h"
+#include "kernels/base/system/paths.h"
 #include "kernels/base/text.h"
 
 namespace clinfer {

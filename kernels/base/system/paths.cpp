@@ -1,5 +1,5 @@
 // Follows paths by descriptors of folders (O_PATH), one part at a time.
-#include "kernels/base/paths.h"
+#include "kernels/base/system/paths.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -18,7 +18,7 @@
 #include <utility>
 
 #include "kernels/base/error.h"
-#include "kernels/base/files.h"
+#include "kernels/base/system/files.h"
 
 namespace clinfer {
 

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "gst/infer/element_model.h"
-#include "gst/infer/element_shared.h"
-#include "gst/infer/verification.h"
+#include "gst/infer/stream/element_model.h"
+#include "gst/infer/stream/element_shared.h"
+#include "gst/infer/stream/verification.h"
 
 namespace clinfer {
 

@@ -12,7 +12,7 @@
 #include <thread>
 #include <utility>
 
-#include "kernels/base/threads.h"
+#include "kernels/base/system/threads.h"
 
 namespace clinfer {
 

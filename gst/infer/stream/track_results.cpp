@@ -1,5 +1,5 @@
 // Keeps the last results of tracked objects.
-#include "gst/infer/track_results.h"
+#include "gst/infer/stream/track_results.h"
 
 #include <algorithm>
 

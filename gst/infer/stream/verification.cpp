@@ -1,5 +1,5 @@
 // Runs the checks of one element on a thread of lowest priority.
-#include "gst/infer/verification.h"
+#include "gst/infer/stream/verification.h"
 
 #include <pthread.h>
 #include <sys/resource.h>
@@ -12,7 +12,7 @@
 #include "gst/base/log.h"
 #include "gst/infer/model/shared_model.h"
 #include "kernels/base/default_floats.h"
-#include "kernels/base/threads.h"
+#include "kernels/base/system/threads.h"
 
 #define GST_CAT_DEFAULT clinfer_debug
 

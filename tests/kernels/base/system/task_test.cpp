@@ -1,5 +1,5 @@
 // Work on a thread of its own: results on the way, failures, cancellation and waiting.
-#include "kernels/base/task.h"
+#include "kernels/base/system/task.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Implements the tracer: the elements tell it what they measure anyway.
-#include "gst/infer/latency_tracer.h"
+#include "gst/infer/stream/latency_tracer.h"
 
 #include <gst/gsttracer.h>
 #include <gst/gsttracerrecord.h>

@@ -5,7 +5,7 @@
 //   INDEXED  number of data dimensions that indices address
 //   GROUP    size of the work-group
 typedef struct {
-#include "kernels/movement/gather_args.cl"
+#include "kernels/indexing/gather_args.cl"
 } FN(Args);
 
 // Adds the indexed position in the data to `from`; returns false if an index is out of range.

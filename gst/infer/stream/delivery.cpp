@@ -1,11 +1,11 @@
 // Implements the data flow out of the element.
-#include "gst/infer/delivery.h"
+#include "gst/infer/stream/delivery.h"
 
 #include <algorithm>
 
 #include "gst/base/log.h"
-#include "gst/infer/latency_tracer.h"
 #include "gst/infer/motion/motion_gate.h"
+#include "gst/infer/stream/latency_tracer.h"
 #include "gst/meta/follow.h"
 #include "gst/meta/meta.h"
 #include "kernels/base/no_answer.h"

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "gst/frames/va_surface.h"
-#include "gst/infer/element_shared.h"
 #include "gst/infer/model/model_loader.h"
+#include "gst/infer/stream/element_shared.h"
 
 namespace clinfer {
 

@@ -1,7 +1,7 @@
 // Proposes memory upstream.
 #include "gst/frames/cuda_memory.h"
 #include "gst/frames/frame_memory.h"
-#include "gst/infer/delivery.h"
+#include "gst/infer/stream/delivery.h"
 
 namespace clinfer {
 

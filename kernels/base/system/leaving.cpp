@@ -1,5 +1,5 @@
 // Keeps a record of the process, which is never destroyed.
-#include "kernels/base/leaving.h"
+#include "kernels/base/system/leaving.h"
 
 #include <sys/types.h>
 #include <unistd.h>

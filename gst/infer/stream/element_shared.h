@@ -6,13 +6,13 @@
 
 #include "gst/base/unreadable_frame.h"
 #include "gst/frames/memory_import.h"
-#include "gst/infer/flow.h"
-#include "gst/infer/frame_queue.h"
-#include "gst/infer/job.h"
 #include "gst/infer/settings/live_settings.h"
-#include "gst/infer/statistics.h"
+#include "gst/infer/stream/flow.h"
+#include "gst/infer/stream/frame_queue.h"
+#include "gst/infer/stream/job.h"
+#include "gst/infer/stream/statistics.h"
+#include "gst/infer/stream/track_results.h"
 #include "gst/infer/targets/target_stream.h"
-#include "gst/infer/track_results.h"
 
 namespace clinfer {
 

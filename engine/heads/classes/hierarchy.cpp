@@ -1,8 +1,6 @@
 // Reads classes in a tree.
 #include "engine/heads/classes/hierarchy.h"
 
-#include <json-glib/json-glib.h>
-
 #include <algorithm>
 
 #include "engine/heads/base/common.h"
@@ -12,38 +10,31 @@
 namespace clinfer {
 namespace {
 
-constexpr gint64 kMostLogits = 100000;
+constexpr int64_t kMostLogits = 100000;
 
 [[noreturn]] void refuse(const std::string& what, SourcePlace place = SourcePlace::here()) {
   throw Error{ErrorCode::bad_argument, "model_info hierarchical_config: " + what, place};
 }
 
-gint64 number(JsonNode* node) {
-  if (node == nullptr || !JSON_NODE_HOLDS_VALUE(node) ||
-      json_node_get_value_type(node) != G_TYPE_INT64)
-    refuse("a number is missing");
-  return std::clamp<gint64>(json_node_get_int(node), -1, kMostLogits);
+int64_t number(JsonNode* node) {
+  const std::optional<int64_t> value = integer_of(node);
+  if (!value) refuse("a number is missing");
+  return std::clamp<int64_t>(*value, -1, kMostLogits);
 }
 
 std::vector<std::string> strings(JsonNode* node) {
   std::vector<std::string> all;
-  if (node == nullptr || !JSON_NODE_HOLDS_ARRAY(node)) return all;
-  JsonArray* array = json_node_get_array(node);
-  for (guint i = 0; i < json_array_get_length(array); ++i) {
-    JsonNode* element = json_array_get_element(array, i);
-    if (!JSON_NODE_HOLDS_VALUE(element) || json_node_get_value_type(element) != G_TYPE_STRING)
-      refuse("a label is no text");
-    all.emplace_back(json_node_get_string(element));
+  for (JsonNode* element : elements_of(node)) {
+    std::optional<std::string> label = string_of(element);
+    if (!label) refuse("a label is no text");
+    all.push_back(std::move(*label));
   }
   return all;
 }
 
 std::vector<std::vector<std::string>> lists(JsonNode* node) {
   std::vector<std::vector<std::string>> all;
-  if (node == nullptr || !JSON_NODE_HOLDS_ARRAY(node)) return all;
-  JsonArray* array = json_node_get_array(node);
-  for (guint i = 0; i < json_array_get_length(array); ++i)
-    all.push_back(strings(json_array_get_element(array, i)));
+  for (JsonNode* element : elements_of(node)) all.push_back(strings(element));
   return all;
 }
 
@@ -86,7 +77,7 @@ std::optional<ClassTree> class_tree(const ModelFacts& facts) {
   JsonNode* heads = member(object_of(root.get()), "cls_heads_info");
   const auto groups = lists(member(object_of(heads), "all_groups"));
   const auto exclusive = static_cast<size_t>(
-      std::max<gint64>(number(member(object_of(heads), "num_multiclass_heads")), 0));
+      std::max<int64_t>(number(member(object_of(heads), "num_multiclass_heads")), 0));
   JsonNode* ids = member(object_of(heads), "label_to_idx");
   if (exclusive > groups.size()) refuse("it has fewer groups than heads");
   ClassTree tree;

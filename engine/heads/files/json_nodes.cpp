@@ -49,14 +49,32 @@ bool is_true(JsonNode* node, bool otherwise) {
   return node != nullptr && JSON_NODE_HOLDS_VALUE(node) ? text_of(node) == "true" : otherwise;
 }
 
+std::optional<int64_t> integer_of(JsonNode* node) {
+  if (node == nullptr || !JSON_NODE_HOLDS_VALUE(node) ||
+      json_node_get_value_type(node) != G_TYPE_INT64)
+    return std::nullopt;
+  return json_node_get_int(node);
+}
+
+std::optional<std::string> string_of(JsonNode* node) {
+  if (node == nullptr || !JSON_NODE_HOLDS_VALUE(node) ||
+      json_node_get_value_type(node) != G_TYPE_STRING)
+    return std::nullopt;
+  return json_node_get_string(node);
+}
+
+std::vector<JsonNode*> elements_of(JsonNode* node) {
+  std::vector<JsonNode*> elements;
+  JsonArray* array = array_of(node);
+  for (guint i = 0; array != nullptr && i < json_array_get_length(array); ++i)
+    elements.push_back(json_array_get_element(array, i));
+  return elements;
+}
+
 std::vector<std::string> texts_of(JsonNode* node) {
   std::vector<std::string> texts;
-  if (JsonArray* array = array_of(node)) {
-    for (guint i = 0; i < json_array_get_length(array); ++i)
-      texts.push_back(text_of(json_array_get_element(array, i)));
-  } else if (std::string text = text_of(node); !text.empty()) {
-    texts.push_back(std::move(text));
-  }
+  for (JsonNode* element : elements_of(node)) texts.push_back(text_of(element));
+  if (std::string text = text_of(node); !text.empty()) texts.push_back(std::move(text));
   return texts;
 }
 
@@ -77,9 +95,8 @@ void each_member(JsonObject* object,
 }
 
 void each_object(JsonNode* array, const std::function<void(JsonObject*)>& use) {
-  JsonArray* elements = array_of(array);
-  for (guint i = 0; elements != nullptr && i < json_array_get_length(elements); ++i)
-    if (JsonObject* object = object_of(json_array_get_element(elements, i))) use(object);
+  for (JsonNode* element : elements_of(array))
+    if (JsonObject* object = object_of(element)) use(object);
 }
 
 }  // namespace clinfer

@@ -2,7 +2,9 @@
 // empty.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,12 @@ std::string text_of(JsonNode* node);
 std::string text_in(JsonObject* object, const char* key);
 bool is_true(JsonNode* node, bool otherwise);
 
+// Return a value that is of this very type, for readers that refuse all others.
+std::optional<int64_t> integer_of(JsonNode* node);
+std::optional<std::string> string_of(JsonNode* node);
+
+// Returns the elements of an array.
+std::vector<JsonNode*> elements_of(JsonNode* node);
 // Return the scalars of an array, or a single scalar.
 std::vector<std::string> texts_of(JsonNode* node);
 std::vector<double> numbers_of(JsonNode* node);

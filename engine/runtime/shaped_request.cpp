@@ -2,7 +2,6 @@
 #include "engine/runtime/shaped_request.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "kernels/base/default_floats.h"
 
@@ -15,12 +14,6 @@ std::string text_of(const Shape& open) {
   for (const int64_t dim : open)
     text += (text.empty() ? "" : ",") + (dim < 0 ? "?" : std::to_string(dim));
   return "[" + text + "]";
-}
-
-Tensor copy_of(const Tensor& value) {
-  Tensor copy = Tensor::allocate(value.type(), value.shape());
-  if (value.bytes() != 0) std::memcpy(copy.raw_mutable(), value.raw(), value.bytes());
-  return copy;
 }
 
 }  // namespace
@@ -66,7 +59,7 @@ void ShapedRequest::set_input(size_t index, const Tensor& value) {
   if (value.shape() == ports_[index].shape)
     compiled_->set_input(index, value);
   else
-    set.copy = copy_of(value);
+    set.copy = value.convert(value.type());
   values_[index] = std::move(set);
   ++last_number_;
   shapes_[index] = value.shape();

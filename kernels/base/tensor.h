@@ -92,7 +92,8 @@ class Tensor {
 
   std::vector<float> to_floats() const;  // for any element type
   std::vector<int64_t> to_ints() const;  // for any element type; truncates floats
-  // Converts as the Convert operation does: truncates floats to integers.
+  // Converts as the Convert operation does: truncates floats to integers. The result has memory of
+  // its own, with the same type as well.
   Tensor convert(ElementType type) const;
   Tensor reshaped(Shape shape) const;  // shares the memory
 

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cmath>
-#include <cstring>
 
 #include "gst/base/handle.h"
 #include "gst/base/log.h"
@@ -20,13 +19,6 @@ namespace clinfer {
 namespace {
 
 constexpr size_t kMostNews = 16;
-
-// Copies outputs, whose memory the device's requests want back.
-Tensor copy_of(const Tensor& value) {
-  Tensor copy = Tensor::allocate(value.type(), value.shape());
-  std::memcpy(copy.raw_mutable(), value.raw(), value.bytes());
-  return copy;
-}
 
 }  // namespace
 
@@ -48,7 +40,8 @@ std::unique_ptr<VerifySample> Verification::begin(unsigned interval, const Sessi
 }
 
 void Verification::verify(std::unique_ptr<VerifySample> sample) {
-  for (Tensor& output : sample->outputs) output = copy_of(output);
+  // Copies, since the device's requests want the memory back.
+  for (Tensor& output : sample->outputs) output = output.convert(output.type());
   if (!thread_.joinable())
     thread_ = start_thread<std::jthread>([this](const std::stop_token& stop) { work(stop); });
   {

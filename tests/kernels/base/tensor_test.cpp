@@ -28,5 +28,12 @@ TEST(Tensor, EveryHalfAsAFloat) {
   }
 }
 
+TEST(Tensor, ConvertedToItsOwnTypeIsACopy) {
+  Tensor value = Tensor::of<float>(ElementType::f32, {2}, {1, 2});
+  const Tensor copy = value.convert(ElementType::f32);
+  value.mutable_data<float>()[0] = 3;
+  EXPECT_EQ(copy.to_floats(), (std::vector<float>{1, 2}));
+}
+
 }  // namespace
 }  // namespace clinfer

@@ -249,6 +249,9 @@ class Model {
   // kColorsOfPlanes. Otherwise returns `model`.
   static std::shared_ptr<const Model> with_picture(const std::shared_ptr<const Model>& model);
   static constexpr const char* kColorsOfPlanes = "colors_of_planes";
+  // The key in rt_info of the largest value that the graph expects of a pixel ("1", "255"), if its
+  // first operations tell.
+  static constexpr const char* kRangeOfPicture = "range_of_picture";
   virtual ~Model() = default;
 
   virtual const std::string& path() const = 0;

@@ -84,7 +84,7 @@ class Picture {
     if (const auto planes = model.rt_info().find(Model::kColorsOfPlanes);
         planes != model.rt_info().end())
       colors_of_planes_ = lower(planes->second);
-    if (const auto range = model.rt_info().find("range_of_picture");
+    if (const auto range = model.rt_info().find(Model::kRangeOfPicture);
         range != model.rt_info().end() && takes_floats_)
       largest_pixel_ = range->second;
   }

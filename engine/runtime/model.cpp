@@ -252,7 +252,7 @@ void ReadModel::finish(const InputShapes& shapes) {
   count_classes(*graph_);
   mark_enlarged(*graph_);
   mark_steps(*graph_);
-  if (const char* range = range_taken(*graph_)) rt_info_["range_of_picture"] = range;
+  if (const char* range = range_taken(*graph_)) rt_info_[kRangeOfPicture] = range;
   inputs_ = input_ports(*graph_);
   outputs_ = output_ports(*graph_);
   states_ = state_ports(*graph_);

@@ -2,6 +2,7 @@
 #include <cctype>
 #include <charconv>
 
+#include "kernels/base/text.h"
 #include "kernels/op.h"
 
 namespace clinfer {
@@ -14,16 +15,8 @@ namespace {
               "attribute " + name + "=\"" + printable(value) + "\" is not " + what, place);
 }
 
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())))
-    text.remove_prefix(1);
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())))
-    text.remove_suffix(1);
-  return text;
-}
-
 int64_t parse_int(const std::string& name, const std::string& whole, std::string_view text) {
-  text = trim(text);
+  text = trimmed(text);
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || text.empty())
@@ -32,7 +25,7 @@ int64_t parse_int(const std::string& name, const std::string& whole, std::string
 }
 
 double parse_float(const std::string& name, const std::string& whole, std::string_view text) {
-  text = trim(text);
+  text = trimmed(text);
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (text.empty() || end != text.data() + text.size() ||
@@ -45,7 +38,7 @@ double parse_float(const std::string& name, const std::string& whole, std::strin
 template <typename T, typename Parse>
 std::vector<T> parse_list(const std::string& name, const std::string& text, Parse parse) {
   std::vector<T> values;
-  std::string_view rest = trim(text);
+  std::string_view rest = trimmed(text);
   while (!rest.empty()) {
     const size_t end = rest.find_first_of(", \t\n");
     values.push_back(parse(name, text, rest.substr(0, end)));
@@ -53,7 +46,7 @@ std::vector<T> parse_list(const std::string& name, const std::string& text, Pars
     const size_t comma = rest.find_first_not_of(" \t\n", end);
     if (comma == std::string_view::npos) break;
     rest = rest.substr(rest[comma] == ',' ? comma + 1 : comma);
-    rest = trim(rest);
+    rest = trimmed(rest);
   }
   return values;
 }
@@ -84,7 +77,7 @@ bool Attributes::get_bool(const std::string& name, std::optional<bool> otherwise
   const std::string* text = find(name, otherwise.has_value());
   if (!text) return *otherwise;
   std::string lower;
-  for (char c : trim(*text))
+  for (char c : trimmed(*text))
     lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (lower == "true" || lower == "1" || lower == "yes") return true;
   if (lower == "false" || lower == "0" || lower == "no") return false;

@@ -32,13 +32,7 @@ namespace clinfer::ocl {
 namespace {
 
 // Cleans a driver's string of padding and stray NULs, and makes it valid UTF-8.
-std::string clean(std::string text) {
-  text = text.c_str();
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
-  size_t start = 0;
-  while (start < text.size() && std::isspace(static_cast<unsigned char>(text[start]))) ++start;
-  return valid_utf8(text.substr(start));
-}
+std::string clean(const std::string& text) { return valid_utf8(trimmed(text.c_str())); }
 
 // Parses "OpenCL 3.0 ..." to 30.
 int version_of(const std::string& text) {

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <optional>
 #include <sstream>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "engine/ir/ir_text.h"
+#include "kernels/base/text.h"
 
 namespace clinfer {
 
@@ -72,9 +74,7 @@ std::vector<std::string> strings_of(const std::string& text) {
     const char separator = text.find('\n') != std::string::npos ? '\n' : ',';
     std::istringstream stream(text);
     for (std::string word; std::getline(stream, word, separator);) {
-      const size_t first = word.find_first_not_of(" \t\r\n");
-      if (first == std::string::npos) continue;
-      listed.push_back(word.substr(first, word.find_last_not_of(" \t\r\n") - first + 1));
+      if (const std::string_view name = trimmed(word); !name.empty()) listed.emplace_back(name);
     }
     return listed.size() > 1 ? listed : std::vector<std::string>();
   }

@@ -5,6 +5,7 @@
 
 #include "engine/engine.h"
 #include "engine/runtime/options.h"
+#include "kernels/base/text.h"
 
 namespace clinfer {
 
@@ -68,15 +69,9 @@ void Config::set(const std::string& key, const std::string& value) {
 
 void Config::set_all(const std::string& settings) {
   std::vector<std::pair<std::string, std::string>> pairs;
-  const auto trim = [](const std::string& part) {
-    const size_t first = part.find_first_not_of(" \t");
-    return first == std::string::npos
-               ? std::string()
-               : part.substr(first, part.find_last_not_of(" \t") - first + 1);
-  };
   for (size_t at = 0; at < settings.size();) {
     const size_t end = std::min(settings.find(',', at), settings.size());
-    const std::string part = trim(settings.substr(at, end - at));
+    const std::string part(trimmed(std::string_view(settings).substr(at, end - at)));
     at = end + 1;
     if (part.empty()) continue;
     const size_t equals = part.find('=');
@@ -88,7 +83,7 @@ void Config::set_all(const std::string& settings) {
     }
     if (equals == std::string::npos || equals == 0)
       throw Error{ErrorCode::bad_argument, "config: '" + part + "' is not KEY=VALUE"};
-    pairs.emplace_back(trim(part.substr(0, equals)), trim(part.substr(equals + 1)));
+    pairs.emplace_back(trimmed(part.substr(0, equals)), trimmed(part.substr(equals + 1)));
   }
   for (const auto& [key, value] : pairs) set(key, value);
 }

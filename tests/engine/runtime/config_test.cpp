@@ -20,7 +20,7 @@ std::string refusal(const std::string& key, const std::string& value) {
 
 TEST(Config, TakesSeveralPairsAtOnce) {
   Config config;
-  config.set_all(" GPU_THROUGHPUT_STREAMS=3, PERF_COUNT = YES ,,TARGET_FALLBACK=CPU.1,CPU.0");
+  config.set_all(" GPU_THROUGHPUT_STREAMS=3,\n  PERF_COUNT = YES ,,TARGET_FALLBACK=CPU.1,CPU.0\n");
   EXPECT_EQ(config.streams, 3u);
   EXPECT_TRUE(config.perf_count);
   EXPECT_EQ(config.device_settings.at(0).value, "CPU.1,CPU.0");

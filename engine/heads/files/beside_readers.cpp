@@ -7,13 +7,12 @@
 #include <fstream>
 #include <iterator>
 
+#include "engine/heads/files/text_lines.h"
 #include "kernels/base/error.h"
 
 namespace clinfer {
 namespace fs = std::filesystem;
 namespace {
-
-constexpr uintmax_t kLargestBeside = 16 << 20;
 
 std::string number_text(double value) {
   char text[40];
@@ -27,7 +26,7 @@ std::string file_text(const std::string& path) {
   std::error_code error;
   const uintmax_t bytes = fs::file_size(path, error);
   if (error) throw Error{ErrorCode::not_found, error.message()};
-  if (bytes > kLargestBeside) throw Error{ErrorCode::bad_argument, "is larger than 16 MiB"};
+  if (bytes > kLargestFile) throw Error{ErrorCode::bad_argument, "is larger than 16 MiB"};
   std::ifstream file(path, std::ios::binary);
   if (!file) throw Error{ErrorCode::not_found, "cannot be opened"};
   std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};

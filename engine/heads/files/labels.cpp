@@ -25,8 +25,6 @@
 namespace clinfer {
 namespace {
 
-constexpr off_t kLargestLabels = 16 << 20;
-
 // Members that may hold lists of names.
 constexpr const char* kKeys[] = {"names",       "labels",   "label_list",  "classes",
                                  "class_names", "id2label", "label_names", "categories",
@@ -284,7 +282,7 @@ std::vector<std::string> read_labels(const std::string& path, bool* numbered) {
     throw Error{ErrorCode::not_found, "labels-file " + path + ": " + system_reason(errno)};
   if (!S_ISREG(status.st_mode))
     throw Error{ErrorCode::not_found, "labels-file " + path + " is not a file"};
-  if (status.st_size > kLargestLabels)
+  if (static_cast<uintmax_t>(status.st_size) > kLargestFile)
     throw Error{ErrorCode::bad_argument, "labels-file " + path + " is larger than 16 MiB"};
   std::ifstream file(path, std::ios::binary);
   if (!file) throw Error{ErrorCode::not_found, "labels-file " + path + ": " + system_reason(errno)};

@@ -14,7 +14,7 @@
 namespace clinfer {
 namespace {
 
-constexpr size_t kDeepest = 64, kMostNodes = 1 << 20, kLargestText = 16 << 20;
+constexpr size_t kDeepest = 64, kMostNodes = 1 << 20;
 
 [[noreturn]] void refuse(const YAML::Mark& mark, const std::string& why,
                          SourcePlace place = SourcePlace::here()) {
@@ -118,7 +118,7 @@ std::string YamlNode::text_of(const std::string& key) const {
 }
 
 YamlNode parse_yaml(const std::string& text) {
-  if (text.size() > kLargestText) throw Error{ErrorCode::bad_argument, "is larger than 16 MiB"};
+  if (text.size() > kLargestFile) throw Error{ErrorCode::bad_argument, "is larger than 16 MiB"};
   if (const size_t line = line_that_is_no_text(text); line != 0)
     throw Error{ErrorCode::bad_argument, "line " + std::to_string(line) + " is not UTF-8 text"};
   YamlNode root;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "tests/temporary_folder.h"
 
 namespace clinfer::test {
 
@@ -19,9 +20,12 @@ inline Tensor filled(const Shape& shape, float value) {
 
 class SmallIr {
  public:
+  explicit SmallIr(std::string name = "small") : name_(std::move(name)) {}
+
   // Adds a layer that reads these layers, and returns its number. An open dimension is -1. `data`:
-  // attributes as XML has them; opset 0 stands for a version of the user's own. A Result has no
-  // output, and no other layer if its shape is empty.
+  // attributes as XML has them; opset 0 stands for a version of the user's own. The output has the
+  // type that they name (element_type, destination_type), else that of the first input. A Result
+  // has no output, nor has a layer whose shape is empty, but for constants.
   int add(const std::string& type, int opset, const std::string& data,
           const std::vector<int>& inputs, const Shape& shape, const std::string& name = "") {
     const int id = static_cast<int>(shapes_.size());
@@ -32,23 +36,24 @@ class SmallIr {
     if (!inputs.empty()) layers_ += "<input>";
     for (size_t i = 0; i < inputs.size(); ++i) {
       const auto from = static_cast<size_t>(inputs[i]);
-      layers_ += port(static_cast<int>(i), shapes_[from], integers_[from]);
+      layers_ += port(static_cast<int>(i), shapes_[from], types_[from]);
       edges_ += "<edge from-layer=\"" + std::to_string(from) + "\" from-port=\"" +
                 std::to_string(outputs_[from]) + "\" to-layer=\"" + number + "\" to-port=\"" +
                 std::to_string(i) + "\"/>";
     }
     if (!inputs.empty()) layers_ += "</input>";
     shapes_.push_back(shape);
-    integers_.push_back(data.find("element_type=\"i64\"") != data.npos);
+    types_.push_back(
+        type_in(data, inputs.empty() ? "f32" : types_[static_cast<size_t>(inputs[0])]));
     outputs_.push_back(static_cast<int>(inputs.size()));
-    if (type != "Result" && !shape.empty())
-      layers_ += "<output>" + port(outputs_.back(), shape, integers_.back()) + "</output>";
+    if (type == "Const" || (type != "Result" && !shape.empty()))
+      layers_ += "<output>" + port(outputs_.back(), shape, types_.back()) + "</output>";
     layers_ += "</layer>";
     return id;
   }
-  int input(const Shape& shape, const std::string& name = "in") {
-    return add("Parameter", 1, "element_type=\"f32\" shape=\"" + listed(shape) + "\"", {}, shape,
-               name);
+  int input(const Shape& shape, const std::string& name = "in", const std::string& type = "f32") {
+    return add("Parameter", 1, "element_type=\"" + type + "\" shape=\"" + listed(shape) + "\"", {},
+               shape, name);
   }
   int constant(const Shape& shape, const std::vector<float>& values) {
     return constant(shape, "f32", values.data(), values.size() * sizeof(float));
@@ -60,14 +65,19 @@ class SmallIr {
   int result(int from) { return add("Result", 1, "", {from}, {}); }
 
   std::string text() const {
-    return "<net name=\"small\" version=\"11\"><layers>" + layers_ + "</layers><edges>" + edges_ +
-           "</edges></net>";
+    return "<net name=\"" + name_ + "\" version=\"11\"><layers>" + layers_ + "</layers><edges>" +
+           edges_ + "</edges></net>";
   }
   std::span<const std::byte> weights() const { return weights_; }
   std::shared_ptr<const Model> read(const InputShapes& shapes = {},
                                     const std::string& config_file = {}) const {
     const std::string xml = text();
-    return Model::read_bytes(std::as_bytes(std::span(xml)), weights_, "small", shapes, config_file);
+    return Model::read_bytes(std::as_bytes(std::span(xml)), weights_, name_, shapes, config_file);
+  }
+  // Writes NAME.xml and NAME.bin, and returns the path of the former.
+  std::string write(const TemporaryFolder& folder) const {
+    folder.write(name_ + ".bin", {reinterpret_cast<const char*>(weights_.data()), weights_.size()});
+    return folder.write(name_ + ".xml", text());
   }
 
  private:
@@ -86,17 +96,25 @@ class SmallIr {
       text += (text.empty() ? "" : ",") + (dim < 0 ? "?" : std::to_string(dim));
     return text;
   }
-  static std::string port(int id, const Shape& shape, bool integers) {
-    std::string text = "<port id=\"" + std::to_string(id) + "\" precision=\"" +
-                       (integers ? "I64" : "FP32") + "\">";
+  // The type that attributes name, else `otherwise`.
+  static std::string type_in(const std::string& data, const std::string& otherwise) {
+    for (const std::string word : {" element_type=\"", " destination_type=\""})
+      if (const size_t at = (" " + data).find(word); at != data.npos) {
+        const size_t begin = at + word.size() - 1;
+        return data.substr(begin, data.find('"', begin) - begin);
+      }
+    return otherwise;
+  }
+  static std::string port(int id, const Shape& shape, const std::string& type) {
+    std::string text = "<port id=\"" + std::to_string(id) + "\" precision=\"" + type + "\">";
     for (const int64_t dim : shape) text += "<dim>" + std::to_string(dim) + "</dim>";
     return text + "</port>";
   }
 
-  std::string layers_, edges_;
+  std::string name_, layers_, edges_;
   std::vector<Shape> shapes_;
-  std::vector<bool> integers_;  // true for layers whose output is i64
-  std::vector<int> outputs_;    // the number of each layer's output port
+  std::vector<std::string> types_;
+  std::vector<int> outputs_;  // the number of each layer's output port
   std::vector<std::byte> weights_;
 };
 

@@ -12,6 +12,7 @@
 #include "tests/engine/ball_model.h"
 #include "tests/engine/test_files.h"
 #include "tests/kernels/op_test.h"
+#include "tests/small_ir.h"
 
 namespace clinfer {
 namespace {
@@ -22,27 +23,18 @@ constexpr int kWidth = 70, kHeight = 46;
 
 // The exponential of a picture, the mean of that, and that rounded to integers: outputs that lie as
 // the plan has them, one of a single element, and one of another type.
-constexpr const char* kThreeOutputs = R"(<net name="three" version="11"><layers>
-<layer id="0" name="in" type="Parameter" version="opset1"><data element_type="f32" shape="1,1,16,24"/>
- <output><port id="0" precision="FP32"><dim>1</dim><dim>1</dim><dim>16</dim><dim>24</dim></port></output></layer>
-<layer id="1" name="exp" type="Exp" version="opset1">
- <input><port id="0"><dim>1</dim><dim>1</dim><dim>16</dim><dim>24</dim></port></input>
- <output><port id="1" precision="FP32"><dim>1</dim><dim>1</dim><dim>16</dim><dim>24</dim></port></output></layer>
-<layer id="2" name="pool" type="AvgPool" version="opset1">
- <data strides="16,24" pads_begin="0,0" pads_end="0,0" kernel="16,24" exclude-pad="true"/>
- <input><port id="0"><dim>1</dim><dim>1</dim><dim>16</dim><dim>24</dim></port></input>
- <output><port id="1" precision="FP32"><dim>1</dim><dim>1</dim><dim>1</dim><dim>1</dim></port></output></layer>
-<layer id="3" name="whole" type="Convert" version="opset1"><data destination_type="i32"/>
- <input><port id="0"><dim>1</dim><dim>1</dim><dim>16</dim><dim>24</dim></port></input>
- <output><port id="1" precision="I32"><dim>1</dim><dim>1</dim><dim>16</dim><dim>24</dim></port></output></layer>
-<layer id="4" name="r0" type="Result" version="opset1"><input><port id="0"><dim>1</dim><dim>1</dim><dim>16</dim><dim>24</dim></port></input></layer>
-<layer id="5" name="r1" type="Result" version="opset1"><input><port id="0"><dim>1</dim><dim>1</dim><dim>1</dim><dim>1</dim></port></input></layer>
-<layer id="6" name="r2" type="Result" version="opset1"><input><port id="0"><dim>1</dim><dim>1</dim><dim>16</dim><dim>24</dim></port></input></layer>
-</layers><edges>
-<edge from-layer="0" from-port="0" to-layer="1" to-port="0"/><edge from-layer="1" from-port="1" to-layer="2" to-port="0"/>
-<edge from-layer="1" from-port="1" to-layer="3" to-port="0"/><edge from-layer="1" from-port="1" to-layer="4" to-port="0"/>
-<edge from-layer="2" from-port="1" to-layer="5" to-port="0"/><edge from-layer="3" from-port="1" to-layer="6" to-port="0"/>
-</edges></net>)";
+test::SmallIr three_outputs() {
+  const Shape picture{1, 1, 16, 24}, mean{1, 1, 1, 1};
+  test::SmallIr ir("three");
+  const int exp = ir.add("Exp", 1, "", {ir.input(picture)}, picture, "exp");
+  const int pool = ir.add("AvgPool", 1,
+                          "strides=\"16,24\" pads_begin=\"0,0\" pads_end=\"0,0\" "
+                          "kernel=\"16,24\" exclude-pad=\"true\"",
+                          {exp}, mean, "pool");
+  const int whole = ir.add("Convert", 1, "destination_type=\"i32\"", {exp}, picture, "whole");
+  for (const int output : {exp, pool, whole}) ir.result(output);
+  return ir;
+}
 
 // A context and a queue as an application makes them.
 struct Application {
@@ -85,10 +77,7 @@ Tensor ball(const Shape& shape) {
 
 class OpenCl : public ::testing::Test {
  protected:
-  std::shared_ptr<const Model> three() {
-    folder_.write("three.bin", "");
-    return Model::read(folder_.write("three.xml", kThreeOutputs));
-  }
+  std::shared_ptr<const Model> three() { return Model::read(three_outputs().write(folder_)); }
   std::shared_ptr<CompiledModel> compile(const std::shared_ptr<const Model>& model,
                                          const Config& config = {}) {
     return opencl::compile(model, config, app_.shared());

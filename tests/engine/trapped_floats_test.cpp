@@ -8,7 +8,7 @@
 
 #include "engine/async.h"
 #include "tests/engine/ball_model.h"
-#include "tests/temporary_folder.h"
+#include "tests/small_ir.h"
 
 namespace clinfer {
 namespace {
@@ -30,24 +30,12 @@ class TrappedFloats : public testing::Test {
 
   // The logarithms and the powers of e of four numbers.
   std::string model() const {
-    const auto layer = [](int id, const std::string& type, const std::string& rest) {
-      return "<layer id=\"" + std::to_string(id) + "\" name=\"" + type + std::to_string(id) +
-             "\" type=\"" + type + "\" version=\"opset1\">" + rest + "</layer>";
-    };
-    const std::string
-        port = R"(<port id="0"><dim>1</dim><dim>4</dim></port>)",
-        in = "<input>" + port + "</input>",
-        out = R"(<output><port id="1" precision="FP32"><dim>1</dim><dim>4</dim></port></output>)";
-    return folder_.write(
-        "log.xml",
-        R"(<net name="log" version="11"><layers>)" +
-            layer(0, "Parameter", R"(<data element_type="f32" shape="1,4"/>)" + out) +
-            layer(1, "Log", in + out) + layer(2, "Result", in) + layer(3, "Exp", in + out) +
-            layer(4, "Result", in) +
-            R"(</layers><edges><edge from-layer="0" from-port="1" to-layer="1" to-port="0"/>
-            <edge from-layer="1" from-port="1" to-layer="2" to-port="0"/>
-            <edge from-layer="0" from-port="1" to-layer="3" to-port="0"/>
-            <edge from-layer="3" from-port="1" to-layer="4" to-port="0"/></edges></net>)");
+    const Shape shape{1, 4};
+    test::SmallIr ir("log");
+    const int in = ir.input(shape);
+    ir.result(ir.add("Log", 1, "", {in}, shape));
+    ir.result(ir.add("Exp", 1, "", {in}, shape));
+    return ir.write(folder_);
   }
 
   static void expect_no_numbers(InferRequest& request) {

@@ -10,6 +10,7 @@
 #include "gst/meta/meta.h"
 #include "tests/gst/harness.h"
 #include "tests/rig/counters.h"
+#include "tests/small_ir.h"
 
 namespace clinfer {
 
@@ -137,25 +138,10 @@ inline std::string source(int width, int height, const std::string& more = "", i
 // A network [1,3,24,40] -> ReLU that hands on what it gets. Path of its .xml.
 inline const std::string& echo_model() {
   static const std::string path = [] {
-    const std::string dims = "<dim>1</dim><dim>3</dim><dim>24</dim><dim>40</dim></port>";
-    const auto port = [&](const char* id) {
-      return std::string("<port id=\"") + id + "\" precision=\"FP32\">" + dims;
-    };
-    testing_models::write_file("echo.bin", "");
-    return testing_models::write_file("echo.xml", R"(<?xml version="1.0"?>
-<net name="echo" version="11"><layers>
-<layer id="0" name="data" type="Parameter" version="opset1"><data shape="1,3,24,40" element_type="f32"/><output>)" +
-                                                      port("0") + R"(</output></layer>
-<layer id="1" name="echo" type="ReLU" version="opset1"><input>)" +
-                                                      port("0") + "</input><output>" + port("1") +
-                                                      R"(</output></layer>
-<layer id="2" name="result" type="Result" version="opset1"><input>)" +
-                                                      port("0") + R"(</input></layer>
-</layers><edges>
-<edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>
-<edge from-layer="1" from-port="1" to-layer="2" to-port="0"/>
-</edges></net>
-)");
+    const Shape shape{1, 3, 24, 40};
+    test::SmallIr ir("echo");
+    ir.result(ir.add("ReLU", 1, "", {ir.input(shape, "data")}, shape, "echo"));
+    return ir.write(testing_models::folder());
   }();
   return path;
 }

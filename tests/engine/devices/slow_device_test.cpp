@@ -11,6 +11,7 @@
 #include "engine/runtime/requests/left_work.h"
 #include "tests/engine/devices/two_devices.h"
 #include "tests/says.h"
+#include "tests/small_ir.h"
 
 namespace clinfer {
 namespace {
@@ -73,30 +74,13 @@ TEST_F(SlowDevice, GetsItsTimeAfterTheDriverHasTakenTheWork) {
 
 // Running sums are computed by the host, between two layers of the device.
 std::string sums_model(const TemporaryFolder& folder) {
-  const std::string port = " precision=\"FP32\"><dim>1</dim><dim>4</dim></port>";
-  folder.write("sums.bin", std::string(1, '\1') + std::string(7, '\0'));  // axis 1
-  return folder.write("sums.xml", R"(<net name="sums" version="11"><layers>
-<layer id="0" name="in" type="Parameter" version="opset1"><data element_type="f32" shape="1,4"/>
- <output><port id="0")" + port + R"(</output></layer>
-<layer id="1" name="axis" type="Const" version="opset1"><data element_type="i64" shape="" offset="0" size="8"/>
- <output><port id="0" precision="I64"/></output></layer>
-<layer id="2" name="exp" type="Exp" version="opset1"><input><port id="0")" +
-                                      port + R"(</input><output><port id="1")" + port +
-                                      R"(</output></layer>
-<layer id="3" name="sums" type="CumSum" version="opset3"><data exclusive="false" reverse="false"/>
- <input><port id="0")" + port + R"(<port id="1" precision="I64"/></input>
- <output><port id="2")" + port + R"(</output></layer>
-<layer id="4" name="root" type="Sqrt" version="opset1"><input><port id="0")" +
-                                      port + R"(</input><output><port id="1")" + port +
-                                      R"(</output></layer>
-<layer id="5" name="out" type="Result" version="opset1"><input><port id="0")" +
-                                      port +
-                                      R"(</input></layer>
-</layers><edges>
-<edge from-layer="0" from-port="0" to-layer="2" to-port="0"/><edge from-layer="2" from-port="1" to-layer="3" to-port="0"/>
-<edge from-layer="1" from-port="0" to-layer="3" to-port="1"/><edge from-layer="3" from-port="2" to-layer="4" to-port="0"/>
-<edge from-layer="4" from-port="1" to-layer="5" to-port="0"/>
-</edges></net>)");
+  const Shape shape{1, 4};
+  test::SmallIr ir("sums");
+  const int exp = ir.add("Exp", 1, "", {ir.input(shape)}, shape, "exp");
+  const int sums = ir.add("CumSum", 3, "exclusive=\"false\" reverse=\"false\"",
+                          {exp, ir.integers({1})}, shape, "sums");
+  ir.result(ir.add("Sqrt", 1, "", {sums}, shape, "root"));
+  return ir.write(folder);
 }
 
 TEST_F(SlowDevice, GetsItsTimeAfterALayerOfTheHost) {

@@ -14,6 +14,7 @@
 #include "tests/engine/test_files.h"
 #include "tests/engine/watched_compilation.h"
 #include "tests/kernels/op_test.h"
+#include "tests/small_ir.h"
 
 namespace clinfer {
 namespace {
@@ -39,29 +40,13 @@ void expect_close(const std::vector<float>& got, const std::vector<float>& wante
 
 // A thousandfold wider convolution than an inference on the host may have.
 std::string large_model(const TemporaryFolder& folder) {
-  const std::string dims = "<dim>1</dim><dim>1</dim><dim>6000</dim><dim>6000</dim>";
-  const std::string port = "<port id=\"0\">" + dims + "</port>";
-  folder.write("large.bin", std::string(size_t{4} * 129 * 129, '\0'));
-  return folder.write(
-      "large.xml",
-      R"(<net name="large" version="11"><layers>
-<layer id="0" name="in" type="Parameter" version="opset1"><data element_type="f32" shape="1,1,6000,6000"/>
- <output><port id="0" precision="FP32">)" +
-          dims + R"(</port></output></layer>
-<layer id="1" name="w" type="Const" version="opset1"><data element_type="f32" shape="1,1,129,129" offset="0" size="66564"/>
- <output><port id="0" precision="FP32"><dim>1</dim><dim>1</dim><dim>129</dim><dim>129</dim></port></output></layer>
-<layer id="2" name="conv" type="Convolution" version="opset1">
- <data strides="1,1" dilations="1,1" pads_begin="64,64" pads_end="64,64"/>
- <input>)" +
-          port + R"(<port id="1"><dim>1</dim><dim>1</dim><dim>129</dim><dim>129</dim></port></input>
- <output><port id="2" precision="FP32">)" +
-          dims + R"(</port></output></layer>
-<layer id="3" name="out" type="Result" version="opset1"><input>)" +
-          port + R"(</input></layer>
-</layers><edges>
-<edge from-layer="0" from-port="0" to-layer="2" to-port="0"/><edge from-layer="1" from-port="0" to-layer="2" to-port="1"/>
-<edge from-layer="2" from-port="2" to-layer="3" to-port="0"/>
-</edges></net>)");
+  const Shape picture{1, 1, 6000, 6000}, window{1, 1, 129, 129};
+  test::SmallIr ir("large");
+  const int weights = ir.constant(window, std::vector<float>(129 * 129));
+  ir.result(ir.add("Convolution", 1,
+                   "strides=\"1,1\" dilations=\"1,1\" pads_begin=\"64,64\" pads_end=\"64,64\"",
+                   {ir.input(picture), weights}, picture, "conv"));
+  return ir.write(folder);
 }
 
 // ---- when there is one --------------------------------------------------------------------------

@@ -14,6 +14,7 @@
 #include "tests/devices.h"
 #include "tests/engine/test_files.h"
 #include "tests/kernels/op_test.h"
+#include "tests/small_ir.h"
 
 namespace clinfer {
 namespace {
@@ -148,30 +149,11 @@ TEST(Cut, AtLeastTwoParts) {
 // [rows, inner] x [inner, columns]; few bytes of the .xml, much work.
 std::string write_product(const TemporaryFolder& folder, int64_t rows, int64_t inner,
                           int64_t columns) {
-  const auto port = [](int id, int64_t a, int64_t b) {
-    return "<port id=\"" + std::to_string(id) + "\" precision=\"FP32\"><dim>" + std::to_string(a) +
-           "</dim><dim>" + std::to_string(b) + "</dim></port>";
-  };
-  const auto parameter = [&](int id, int64_t a, int64_t b) {
-    return "<layer id=\"" + std::to_string(id) + "\" name=\"in" + std::to_string(id) +
-           "\" type=\"Parameter\" version=\"opset1\"><data element_type=\"f32\" shape=\"" +
-           std::to_string(a) + "," + std::to_string(b) + "\"/><output>" + port(0, a, b) +
-           "</output></layer>";
-  };
-  folder.write("product.bin", "");
-  return folder.write(
-      "product.xml",
-      "<net name=\"product\" version=\"11\"><layers>" + parameter(0, rows, inner) +
-          parameter(1, inner, columns) +
-          R"(<layer id="2" name="product" type="MatMul" version="opset1">)"
-          R"(<data transpose_a="false" transpose_b="false"/><input>)" +
-          port(0, rows, inner) + port(1, inner, columns) + "</input><output>" +
-          port(2, rows, columns) +
-          R"(</output></layer><layer id="3" name="out" type="Result" version="opset1"><input>)" +
-          port(0, rows, columns) +
-          R"(</input></layer></layers><edges><edge from-layer="0" from-port="0" to-layer="2" )"
-          R"(to-port="0"/><edge from-layer="1" from-port="0" to-layer="2" to-port="1"/>)"
-          R"(<edge from-layer="2" from-port="2" to-layer="3" to-port="0"/></edges></net>)");
+  test::SmallIr ir("product");
+  const int left = ir.input({rows, inner}, "in0"), right = ir.input({inner, columns}, "in1");
+  ir.result(ir.add("MatMul", 1, "transpose_a=\"false\" transpose_b=\"false\"", {left, right},
+                   {rows, columns}, "product"));
+  return ir.write(folder);
 }
 
 // Rows of a product with which it takes this device so many seconds, by what is assumed of it.

@@ -16,6 +16,7 @@
 #include "tests/engine/test_files.h"
 #include "tests/foreign_tuning_file.h"
 #include "tests/host_layer_model.h"
+#include "tests/small_ir.h"
 
 namespace clinfer {
 namespace {
@@ -198,18 +199,10 @@ TEST_F(Cli, TakesPlanesOfAnyEvenSize) {
 
 // A network that gives its picture back.
 TEST_F(Cli, ConvertsPlanesExactly) {
-  constexpr const char* kSame = R"(<net name="same" version="11"><layers>
-<layer id="0" name="in" type="Parameter" version="opset1"><data element_type="f32" shape="1,3,2,2"/>
- <output><port id="0" precision="FP32"><dim>1</dim><dim>3</dim><dim>2</dim><dim>2</dim></port></output></layer>
-<layer id="1" name="relu" type="ReLU" version="opset1">
- <input><port id="0"><dim>1</dim><dim>3</dim><dim>2</dim><dim>2</dim></port></input>
- <output><port id="1" precision="FP32"><dim>1</dim><dim>3</dim><dim>2</dim><dim>2</dim></port></output></layer>
-<layer id="2" name="out" type="Result" version="opset1">
- <input><port id="0"><dim>1</dim><dim>3</dim><dim>2</dim><dim>2</dim></port></input></layer>
-</layers><edges><edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>
-<edge from-layer="1" from-port="1" to-layer="2" to-port="0"/></edges></net>)";
-  folder_.write("same.bin", "");
-  const std::string same = folder_.write("same.xml", kSame);
+  const Shape picture{1, 3, 2, 2};
+  test::SmallIr ir("same");
+  ir.result(ir.add("ReLU", 1, "", {ir.input(picture)}, picture, "relu"));
+  const std::string same = ir.write(folder_);
   const std::string y = folder_ / "y.npy", uv = folder_ / "uv.npy", out = folder_ / "out";
   const struct {
     std::array<int, 3> yuv;

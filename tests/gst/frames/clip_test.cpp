@@ -4,46 +4,19 @@
 #include <cstring>
 
 #include "tests/gst/harness.h"
+#include "tests/small_ir.h"
 
 namespace clinfer {
 namespace {
 
-std::string dims_of(std::initializer_list<int> shape) {
-  std::string text;
-  for (const int d : shape) text += "<dim>" + std::to_string(d) + "</dim>";
-  return text;
-}
-
 // A network of clips that gives the mean of each of their three frames. axes: those of the mean.
-std::string clip_model(const std::string& name, std::initializer_list<int> shape,
-                       std::initializer_list<long long> axes) {
-  testing_models::write_file(name + ".bin", std::string(reinterpret_cast<const char*>(axes.begin()),
-                                                        axes.size() * sizeof(long long)));
-  std::string list;
-  for (const int d : shape) list += (list.empty() ? "" : ",") + std::to_string(d);
-  const std::string in = dims_of(shape);
-  return testing_models::write_file(
-      name + ".xml",
-      "<?xml version=\"1.0\"?>\n<net name=\"" + name +
-          "\" version=\"11\"><layers>\n"
-          "<layer id=\"0\" name=\"clip\" type=\"Parameter\" version=\"opset1\"><data shape=\"" +
-          list + "\" element_type=\"f32\"/><output><port id=\"0\" precision=\"FP32\">" + in +
-          "</port></output></layer>\n"
-          "<layer id=\"1\" name=\"axes\" type=\"Const\" version=\"opset1\"><data "
-          "element_type=\"i64\" shape=\"3\" offset=\"0\" size=\"24\"/><output><port id=\"0\" "
-          "precision=\"I64\"><dim>3</dim></port></output></layer>\n"
-          "<layer id=\"2\" name=\"means\" type=\"ReduceMean\" version=\"opset1\"><data "
-          "keep_dims=\"false\"/><input><port id=\"0\" precision=\"FP32\">" +
-          in +
-          "</port><port id=\"1\" precision=\"I64\"><dim>3</dim></port></input><output><port "
-          "id=\"2\" precision=\"FP32\"><dim>1</dim><dim>3</dim></port></output></layer>\n"
-          "<layer id=\"3\" name=\"result\" type=\"Result\" version=\"opset1\"><input><port "
-          "id=\"0\" precision=\"FP32\"><dim>1</dim><dim>3</dim></port></input></layer>\n"
-          "</layers><edges>\n"
-          "<edge from-layer=\"0\" from-port=\"0\" to-layer=\"2\" to-port=\"0\"/>\n"
-          "<edge from-layer=\"1\" from-port=\"0\" to-layer=\"2\" to-port=\"1\"/>\n"
-          "<edge from-layer=\"2\" from-port=\"2\" to-layer=\"3\" to-port=\"0\"/>\n"
-          "</edges></net>\n");
+std::string clip_model(const std::string& name, const Shape& shape,
+                       const std::vector<int64_t>& axes) {
+  test::SmallIr ir(name);
+  const int clip = ir.input(shape, "clip");
+  ir.result(
+      ir.add("ReduceMean", 1, "keep_dims=\"false\"", {clip, ir.integers(axes)}, {1, 3}, "means"));
+  return ir.write(testing_models::folder());
 }
 
 // The means that came with a frame; empty: it was not inferred.

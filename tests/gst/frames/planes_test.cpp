@@ -6,64 +6,23 @@
 #include <vector>
 
 #include "tests/gst/harness.h"
+#include "tests/small_ir.h"
 
 namespace clinfer {
 namespace {
 
-std::string port(int id, const char* precision, const std::vector<int>& shape) {
-  std::string text = "<port id=\"" + std::to_string(id) + "\" precision=\"" + precision + "\">";
-  for (const int d : shape) text += "<dim>" + std::to_string(d) + "</dim>";
-  return text + "</port>";
-}
-
 // The mean of each channel of the picture of 24x16 that `conversion` makes of its planes.
-std::string planes_model(const std::string& conversion,
-                         const std::vector<std::vector<int>>& planes) {
-  const long long axes[] = {1, 2};
-  testing_models::write_file(conversion + ".bin",
-                             std::string(reinterpret_cast<const char*>(axes), sizeof axes));
-  std::string layers, edges, ports;
-  int id = 0;
-  const auto layer = [&](const std::string& name, const std::string& type, const std::string& data,
-                         const std::string& in, const std::string& out) {
-    layers += "<layer id=\"" + std::to_string(id) + "\" name=\"" + name + "\" type=\"" + type +
-              "\" version=\"" + (type == conversion ? "opset8" : "opset1") + "\">" + data +
-              (in.empty() ? "" : "<input>" + in + "</input>") +
-              (out.empty() ? "" : "<output>" + out + "</output>") + "</layer>\n";
-    return id++;
-  };
-  const auto edge = [&](int from, int from_port, int to, int to_port) {
-    edges += "<edge from-layer=\"" + std::to_string(from) + "\" from-port=\"" +
-             std::to_string(from_port) + "\" to-layer=\"" + std::to_string(to) + "\" to-port=\"" +
-             std::to_string(to_port) + "\"/>\n";
-  };
-  for (const std::vector<int>& plane : planes) {
-    std::string shape;
-    for (const int d : plane) shape += (shape.empty() ? "" : ",") + std::to_string(d);
-    layer("x/" + std::to_string(id), "Parameter",
-          "<data element_type=\"u8\" shape=\"" + shape + "\"/>", "", port(0, "U8", plane));
-    ports += port(id - 1, "U8", plane);
-  }
-  const int inputs = id;
-  const std::vector<int> picture = {planes[0][0], 16, 24, 3}, mean = {planes[0][0], 3};
-  const int rgb = layer("rgb", conversion, "", ports, port(inputs, "U8", picture));
-  for (int i = 0; i < inputs; ++i) edge(i, 0, rgb, i);
-  const int floats = layer("floats", "Convert", "<data destination_type=\"f32\"/>",
-                           port(0, "U8", picture), port(1, "FP32", picture));
-  edge(rgb, inputs, floats, 0);
-  const int axes_id =
-      layer("axes", "Const", "<data element_type=\"i64\" shape=\"2\" offset=\"0\" size=\"16\"/>",
-            "", port(0, "I64", {2}));
-  const int reduced = layer("mean", "ReduceMean", "<data keep_dims=\"false\"/>",
-                            port(0, "FP32", picture) + port(1, "I64", {2}), port(2, "FP32", mean));
-  edge(floats, 1, reduced, 0);
-  edge(axes_id, 0, reduced, 1);
-  const int result = layer("mean/sink", "Result", "", port(0, "FP32", mean), "");
-  edge(reduced, 2, result, 0);
-  return testing_models::write_file(conversion + ".xml",
-                                    "<?xml version=\"1.0\"?>\n<net name=\"planes\" version=\"11\">"
-                                    "<layers>\n" +
-                                        layers + "</layers><edges>\n" + edges + "</edges></net>\n");
+std::string planes_model(const std::string& conversion, const std::vector<Shape>& planes) {
+  const Shape picture{planes[0][0], 16, 24, 3};
+  test::SmallIr ir(conversion);
+  std::vector<int> inputs;
+  for (const Shape& plane : planes)
+    inputs.push_back(ir.input(plane, "x/" + std::to_string(inputs.size()), "u8"));
+  const int rgb = ir.add(conversion, 8, "", inputs, picture, "rgb");
+  const int floats = ir.add("Convert", 1, "destination_type=\"f32\"", {rgb}, picture, "floats");
+  ir.result(ir.add("ReduceMean", 1, "keep_dims=\"false\"", {floats, ir.integers({1, 2})},
+                   {planes[0][0], 3}, "mean"));
+  return ir.write(testing_models::folder());
 }
 
 std::vector<float> floats_of(const TensorView& tensor) {

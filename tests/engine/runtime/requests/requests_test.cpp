@@ -17,6 +17,7 @@
 #include "tests/engine/test_files.h"
 #include "tests/host_layer_model.h"
 #include "tests/kernels/op_test.h"
+#include "tests/small_ir.h"
 
 namespace clinfer {
 namespace {
@@ -79,36 +80,23 @@ TEST(Requests, AgreeWithTheReference) {
 }
 
 // A picture, rounded to integers, and their mean: large and small results, and integers.
-constexpr const char* kThreeOutputs = R"(<net name="three" version="11"><layers>
-<layer id="0" name="in" type="Parameter" version="opset1"><data element_type="f32" shape="1,1,64,128"/>
- <output><port id="0" precision="FP32"><dim>1</dim><dim>1</dim><dim>64</dim><dim>128</dim></port></output></layer>
-<layer id="1" name="exp" type="Exp" version="opset1">
- <input><port id="0"><dim>1</dim><dim>1</dim><dim>64</dim><dim>128</dim></port></input>
- <output><port id="1" precision="FP32"><dim>1</dim><dim>1</dim><dim>64</dim><dim>128</dim></port></output></layer>
-<layer id="2" name="share" type="SoftMax" version="opset1"><data axis="3"/>
- <input><port id="0"><dim>1</dim><dim>1</dim><dim>64</dim><dim>128</dim></port></input>
- <output><port id="1" precision="FP32"><dim>1</dim><dim>1</dim><dim>64</dim><dim>128</dim></port></output></layer>
-<layer id="3" name="pool" type="AvgPool" version="opset1">
- <data strides="64,128" pads_begin="0,0" pads_end="0,0" kernel="64,128" exclude-pad="true"/>
- <input><port id="0"><dim>1</dim><dim>1</dim><dim>64</dim><dim>128</dim></port></input>
- <output><port id="1" precision="FP32"><dim>1</dim><dim>1</dim><dim>1</dim><dim>1</dim></port></output></layer>
-<layer id="4" name="whole" type="Convert" version="opset1"><data destination_type="i32"/>
- <input><port id="0"><dim>1</dim><dim>1</dim><dim>64</dim><dim>128</dim></port></input>
- <output><port id="1" precision="I32"><dim>1</dim><dim>1</dim><dim>64</dim><dim>128</dim></port></output></layer>
-<layer id="5" name="r0" type="Result" version="opset1"><input><port id="0"><dim>1</dim><dim>1</dim><dim>64</dim><dim>128</dim></port></input></layer>
-<layer id="6" name="r1" type="Result" version="opset1"><input><port id="0"><dim>1</dim><dim>1</dim><dim>1</dim><dim>1</dim></port></input></layer>
-<layer id="7" name="r2" type="Result" version="opset1"><input><port id="0"><dim>1</dim><dim>1</dim><dim>64</dim><dim>128</dim></port></input></layer>
-</layers><edges>
-<edge from-layer="0" from-port="0" to-layer="1" to-port="0"/><edge from-layer="1" from-port="1" to-layer="2" to-port="0"/>
-<edge from-layer="1" from-port="1" to-layer="3" to-port="0"/><edge from-layer="1" from-port="1" to-layer="4" to-port="0"/>
-<edge from-layer="2" from-port="1" to-layer="5" to-port="0"/><edge from-layer="3" from-port="1" to-layer="6" to-port="0"/>
-<edge from-layer="4" from-port="1" to-layer="7" to-port="0"/>
-</edges></net>)";
+std::string three_outputs(const TemporaryFolder& folder) {
+  const Shape picture{1, 1, 64, 128}, mean{1, 1, 1, 1};
+  test::SmallIr ir("three");
+  const int exp = ir.add("Exp", 1, "", {ir.input(picture)}, picture, "exp");
+  const int share = ir.add("SoftMax", 1, "axis=\"3\"", {exp}, picture, "share");
+  const int pool = ir.add("AvgPool", 1,
+                          "strides=\"64,128\" pads_begin=\"0,0\" pads_end=\"0,0\" "
+                          "kernel=\"64,128\" exclude-pad=\"true\"",
+                          {exp}, mean, "pool");
+  const int whole = ir.add("Convert", 1, "destination_type=\"i32\"", {exp}, picture, "whole");
+  for (const int output : {share, pool, whole}) ir.result(output);
+  return ir.write(folder);
+}
 
 TEST(Requests, OutputsInHalvesAreThoseInFloats) {
   const TemporaryFolder folder;
-  folder.write("three.bin", "");
-  const auto model = Model::read(folder.write("three.xml", kThreeOutputs));
+  const auto model = Model::read(three_outputs(folder));
   for (const Precision precision : {Precision::f16, Precision::f32}) {
     Config config;
     config.precision = precision;
@@ -264,22 +252,13 @@ TEST(Requests, PartOfABatchGivesTheSameBitsForLess) {
 
 // Two classes: eight images are a vector of SoftMax's kernel, which fewer do not fill.
 TEST(Requests, PartOfABatchMayNeedAnotherPoint) {
-  constexpr const char* kShares = R"(<net name="shares" version="11"><layers>
-<layer id="0" name="in" type="Parameter" version="opset1"><data element_type="f32" shape="1,2"/>
- <output><port id="0" precision="FP32"><dim>1</dim><dim>2</dim></port></output></layer>
-<layer id="1" name="share" type="SoftMax" version="opset1"><data axis="1"/>
- <input><port id="0"><dim>1</dim><dim>2</dim></port></input>
- <output><port id="1" precision="FP32"><dim>1</dim><dim>2</dim></port></output></layer>
-<layer id="2" name="out" type="Result" version="opset1"><input><port id="0"><dim>1</dim><dim>2</dim></port></input></layer>
-</layers><edges><edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>
-<edge from-layer="1" from-port="1" to-layer="2" to-port="0"/></edges></net>)";
+  test::SmallIr ir("shares");
+  ir.result(ir.add("SoftMax", 1, "axis=\"1\"", {ir.input({1, 2})}, {1, 2}, "share"));
   const TemporaryFolder folder;
-  folder.write("shares.bin", "");
   Config config;
   config.batch = 8;
   config.partial_batches = true;
-  const auto compiled =
-      CompiledModel::compile(Model::read(folder.write("shares.xml", kShares)), config);
+  const auto compiled = CompiledModel::compile(Model::read(ir.write(folder)), config);
   const auto request = compiled->create_request();
   const std::vector<float> whole = infer(*request, test::random_tensor({8, 2}, -2, 2, 3));
   for (const size_t images : {1u, 2u, 4u, 8u, 1u}) {

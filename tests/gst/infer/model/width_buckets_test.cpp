@@ -1,93 +1,30 @@
 // Text recognition of lines whose widths differ.
 #include <gtest/gtest.h>
 
-#include <array>
-#include <cstring>
-
 #include "gst/infer/model/widths.h"
 #include "tests/gst/harness.h"
+#include "tests/small_ir.h"
 
 namespace clinfer {
 namespace {
 
-std::string port(int id, const std::vector<int>& shape) {
-  std::string text = "<port id=\"" + std::to_string(id) + "\" precision=\"FP32\">";
-  for (const int d : shape) text += "<dim>" + std::to_string(d) + "</dim>";
-  return text + "</port>";
-}
-
 // Lines of text of 32 rows and any width: each eight columns are a step, whose characters are blue
 // (a), green (b) and red (c), and the blank where no colour covers most of it.
 std::string line_reader() {
-  const float blank = 0.2f;
-  const int64_t axis = 2, order[] = {0, 2, 1}, before[] = {0, 0, 1}, after[] = {0, 0, 0};
-  std::string weights;
-  const auto put = [&](const void* data, size_t bytes) {
-    weights.append(static_cast<const char*>(data), bytes);
-  };
-  put(&axis, 8);
-  put(order, 24);
-  put(before, 24);
-  put(after, 24);
-  put(&blank, 4);
-  testing_models::write_file("line-reader.bin", weights);
-  std::string layers;
-  const auto layer = [&](int id, const char* name, const char* type, const char* opset,
-                         const std::string& data, const std::string& in, const std::string& out) {
-    layers += "<layer id=\"" + std::to_string(id) + "\" name=\"" + name + "\" type=\"" + type +
-              "\" version=\"" + opset + "\">" + (data.empty() ? "" : "<data " + data + "/>") +
-              (in.empty() ? "" : "<input>" + in + "</input>") +
-              (out.empty() ? "" : "<output>" + out + "</output>") + "</layer>\n";
-  };
-  const auto ints = [](int id, int count) {
-    return "<port id=\"" + std::to_string(id) + "\" precision=\"I64\">" +
-           (count == 0 ? "" : "<dim>" + std::to_string(count) + "</dim>") + "</port>";
-  };
-  const auto constant = [&](int id, const char* name, const char* type, int count, int offset) {
-    const bool is_float = std::strcmp(type, "f32") == 0;
-    layer(id, name, "Const", "opset1",
-          std::string("element_type=\"") + type + "\" shape=\"" +
-              (count == 0 ? "" : std::to_string(count)) + "\" offset=\"" + std::to_string(offset) +
-              "\" size=\"" + std::to_string(is_float ? 4 : 8 * std::max(count, 1)) + "\"",
-          "", is_float ? "<port id=\"0\" precision=\"FP32\"></port>" : ints(0, count));
-  };
-  const std::vector<int> picture = {-1, 3, 32, -1}, pooled = {-1, 3, 1, -1}, flat = {-1, 3, -1},
-                         steps = {-1, -1, 3}, scores = {-1, -1, 4};
-  layer(0, "line", "Parameter", "opset1", "shape=\"?,3,32,?\" element_type=\"f32\"", "",
-        port(0, picture));
-  layer(1, "pooled", "AvgPool", "opset1",
-        "kernel=\"32,8\" strides=\"32,8\" pads_begin=\"0,0\" pads_end=\"0,0\" "
-        "exclude-pad=\"true\" rounding_type=\"floor\" auto_pad=\"explicit\"",
-        port(0, picture), port(1, pooled));
-  constant(2, "axis", "i64", 0, 0);
-  layer(3, "flat", "Squeeze", "opset1", "", port(0, pooled) + ints(1, 0), port(2, flat));
-  constant(4, "order", "i64", 3, 8);
-  layer(5, "steps", "Transpose", "opset1", "", port(0, flat) + ints(1, 3), port(2, steps));
-  constant(6, "before", "i64", 3, 32);
-  constant(7, "after", "i64", 3, 56);
-  constant(8, "blank", "f32", 0, 80);
-  layer(9, "scores", "Pad", "opset1", "pad_mode=\"constant\"",
-        port(0, steps) + ints(1, 3) + ints(2, 3) + "<port id=\"3\" precision=\"FP32\"></port>",
-        port(4, scores));
-  layer(10, "result", "Result", "opset1", "", port(0, scores), "");
-  std::string edges;
-  for (const auto& [from, from_port, to, to_port] : std::vector<std::array<int, 4>>{{0, 0, 1, 0},
-                                                                                    {1, 1, 3, 0},
-                                                                                    {2, 0, 3, 1},
-                                                                                    {3, 2, 5, 0},
-                                                                                    {4, 0, 5, 1},
-                                                                                    {5, 2, 9, 0},
-                                                                                    {6, 0, 9, 1},
-                                                                                    {7, 0, 9, 2},
-                                                                                    {8, 0, 9, 3},
-                                                                                    {9, 4, 10, 0}})
-    edges += "<edge from-layer=\"" + std::to_string(from) + "\" from-port=\"" +
-             std::to_string(from_port) + "\" to-layer=\"" + std::to_string(to) + "\" to-port=\"" +
-             std::to_string(to_port) + "\"/>\n";
-  return testing_models::write_file(
-      "line-reader.xml",
-      "<?xml version=\"1.0\"?>\n<net name=\"line-reader\" version=\"11\"><layers>\n" + layers +
-          "</layers><edges>\n" + edges + "</edges></net>\n");
+  test::SmallIr ir("line-reader");
+  const int line = ir.input({-1, 3, 32, -1}, "line");
+  const int pooled = ir.add("AvgPool", 1,
+                            "kernel=\"32,8\" strides=\"32,8\" pads_begin=\"0,0\" pads_end=\"0,0\" "
+                            "exclude-pad=\"true\" rounding_type=\"floor\" auto_pad=\"explicit\"",
+                            {line}, {-1, 3, 1, -1}, "pooled");
+  const int flat = ir.add("Squeeze", 1, "", {pooled, ir.integers({2})}, {-1, 3, -1}, "flat");
+  const int steps =
+      ir.add("Transpose", 1, "", {flat, ir.integers({0, 2, 1})}, {-1, -1, 3}, "steps");
+  const int before = ir.integers({0, 0, 1}), after = ir.integers({0, 0, 0});
+  const int blank = ir.constant({}, {0.2f});
+  ir.result(ir.add("Pad", 1, "pad_mode=\"constant\"", {steps, before, after, blank}, {-1, -1, 4},
+                   "scores"));
+  return ir.write(testing_models::folder());
 }
 
 const std::string kLong = "aabccabbacbcaabbccabcacb", kShort = "ca";

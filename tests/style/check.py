@@ -2,12 +2,13 @@
 """Checks of the source text: `check.py CHECK ROOT [BUILD]` prints each finding as file:line and exits with 1 if there is any.
 
 layers   which folder includes what (the table RULES below)
-text     blanks at line ends, tabs, last newline, long files, rulers without heading, words that mark unfinished work, numbers by locale
+text     blanks at line ends, tabs, last newline, long files, crowded folders, rulers without heading, words that mark unfinished work, numbers by locale
 ops      each word in kernels/meson.build has its source and its test
 prose    comments and documents whose subject is a bare clause ("What is measured ...", "Who waits ...", "The same ...")
 commits  subjects of the commits from COMMITS_SINCE on: `area: imperative`, at most 72 characters (77: no git history)
 headers  each header compiles alone (needs a configured build folder, for the flags)
 """
+import collections
 import concurrent.futures
 import json
 import os
@@ -21,6 +22,7 @@ FOLDERS = ("kernels", "tuning", "engine", "gst", "pipelines", "tests", "docs")
 SOURCES = (".h", ".cpp", ".cl")
 TEXTS = SOURCES + (".py", ".md", ".sh", ".build", ".txt", ".supp", ".dict", ".map", ".toml", ".json")
 MAX_LINES = 800
+MAX_SOURCES = 25  # of one folder
 
 # The engine's face: engine.h, and the plain headers that it includes and thereby hands on.
 PUBLIC = ["engine/engine.h", "kernels/base/", "kernels/frames/clip.h", "kernels/frames/frame.h", "kernels/frames/preprocess.h"]
@@ -171,6 +173,7 @@ def allowed(name, place):
 
 def check_text(root):
     findings, seen = [], 0
+    sources = collections.Counter()
     for path in files(root, TEXTS):
         seen += 1
         name = path.as_posix()
@@ -198,12 +201,15 @@ def check_text(root):
             if UNFINISHED.search(line):
                 findings.append(f"{name}:{number}: a mark of unfinished work: {line.strip()}")
         if path.suffix in SOURCES:
+            sources[path.parent.as_posix()] += 1
             if len(lines) > MAX_LINES:
                 findings.append(f"{name}: {len(lines)} lines; {MAX_LINES} are the limit, split it by what it does")
             if not lines or not lines[0].startswith("//"):
                 findings.append(f"{name}:1: does not open with a comment that says what it is for")
             if path.suffix == ".h" and "#pragma once" not in lines:
                 findings.append(f"{name}: lacks #pragma once")
+    findings += [f"{folder}: {count} sources; {MAX_SOURCES} are the limit, give it rooms by subject"
+                 for folder, count in sorted(sources.items()) if count > MAX_SOURCES]
     return findings, f"{seen} files"
 
 

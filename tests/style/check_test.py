@@ -131,6 +131,12 @@ class Style(unittest.TestCase):
     def test_text_header_without_once(self):
         self.refused("text", "gst/a.h", "// Why.\n", "#pragma once")
 
+    def test_text_crowded_folders(self):
+        sources = {f"gst/crop/a{number}.cpp": "// Why.\n" for number in range(26)}
+        self.assertEqual(self.findings("text", sources), ["gst/crop: 26 sources; 25 are the limit, give it rooms by subject"])
+        sources["gst/crop/a0.cpp"] = None
+        self.assertEqual(self.findings("text", sources), [])
+
     def test_text_scripts(self):
         self.refused("text", "pipelines/start", "#!/bin/sh\necho a \n", "blanks at the end")
 

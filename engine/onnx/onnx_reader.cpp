@@ -108,6 +108,44 @@ StatedInput stated_input(const onnx::ValueInfoProto& info) {
   return input;
 }
 
+// Sets the channels of pictures whose axes are all open by the convolution that takes them, perhaps
+// after operations that leave the axes or put the channels before height and width.
+void fill_channels(const onnx::GraphProto& graph, std::vector<StatedInput>& inputs) {
+  static const std::set<std::string> kLeaveAxes = {
+      "Add", "BatchNormalization", "Cast", "Div", "Identity", "Mul", "Sub"};
+  std::map<std::string, const onnx::TensorProto*> weights;
+  for (const auto& tensor : graph.initializer()) weights[tensor.name()] = &tensor;
+  const auto ints = [](const onnx::NodeProto& node, const char* name) {
+    for (const auto& attribute : node.attribute())
+      if (attribute.name() == name)
+        return std::vector<int64_t>(attribute.ints().begin(), attribute.ints().end());
+    return std::vector<int64_t>();
+  };
+  for (StatedInput& input : inputs) {
+    Shape& shape = input.shape;
+    if (shape.size() != 4 || std::count(shape.begin() + 1, shape.end(), kDynamic) != 3) continue;
+    // The axis of the input that is the second one of each value.
+    std::map<std::string, size_t> axes = {{input.tensor_names.front(), 1}};
+    for (const onnx::NodeProto& node : graph.node()) {
+      const auto from = node.input_size() ? axes.find(node.input(0)) : axes.end();
+      if (from == axes.end() || node.output_size() == 0) continue;
+      const size_t axis = from->second;
+      if (kLeaveAxes.contains(node.op_type()))
+        axes[node.output(0)] = axis;
+      else if (node.op_type() == "Transpose" && axis == 1 &&
+               ints(node, "perm") == std::vector<int64_t>{0, 3, 1, 2})
+        axes[node.output(0)] = 3;
+      const auto found = node.op_type() == "Conv" && node.input_size() > 1
+                             ? weights.find(node.input(1))
+                             : weights.end();
+      if (found == weights.end() || found->second->dims_size() != 4) continue;
+      const int64_t channels = found->second->dims(1);
+      if (channels == 1 || channels == 3) shape[axis] = channels;  // of a picture
+      break;
+    }
+  }
+}
+
 // The height of text lines for PP-OCR from version 3 on, whose files hold their dictionary.
 constexpr int64_t kHeightOfText = 48;
 
@@ -213,6 +251,7 @@ class Reader {
       stated.push_back(stated_input(info));
     }
     const std::vector<StatedInput> as_stated = stated;
+    fill_channels(proto_.graph(), stated);
     fill_picture(stated, wanted, model.rt_info, model.notes);
     fill_text_height(stated, wanted, model.rt_info, model.notes);
     const std::vector<Shape> shapes = fill_open(stated, wanted, model.notes);

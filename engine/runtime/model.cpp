@@ -325,38 +325,51 @@ Node* conversion_of_planes(const Graph& graph) {
   return found;
 }
 
+struct PictureInput {
+  Node* node = nullptr;
+  int64_t lacking = 0;  // place of the axis that it lacks
+};
+
 // Returns the only input that is a picture without a batch axis, [3,H,W] or [H,W,3], provided that
-// no input has more dimensions; else nullptr.
-Node* picture_without_batch(const Graph& graph) {
+// no input has more dimensions; or the only input at all that is a square gray picture without
+// channels, [1,S,S], as Keras' networks for digits take it.
+PictureInput picture_of_three_axes(const Graph& graph) {
   constexpr int64_t kLeastSide = 16, kChannels = 3;
-  Node* found = nullptr;
+  PictureInput found;
+  if (graph.parameters.size() == 1) {
+    Node* const parameter = graph.parameters[0];
+    const Shape& s = parameter->shape();
+    if (s.size() == 3 && s[0] == 1 && s[1] == s[2] && s[1] >= kLeastSide &&
+        is_float(parameter->outputs[0].type))
+      return {parameter, 1};
+  }
   for (Node* parameter : graph.parameters) {
     const Shape& s = parameter->shape();
     if (belongs_to_state(*parameter)) continue;
-    if (s.size() > 3) return nullptr;
+    if (s.size() > 3) return {};
     if (s.size() != 3) continue;
     const bool first = s[0] == kChannels && s[1] >= kLeastSide && s[2] >= kLeastSide;
     const bool last = s[2] == kChannels && s[0] >= kLeastSide && s[1] >= kLeastSide;
     if (!first && !last) continue;
-    if (found != nullptr) return nullptr;
-    found = parameter;
+    if (found.node != nullptr) return {};
+    found = {parameter, 0};
   }
   return found;
 }
 
-// Returns the model with a batch axis: its picture is then a batch of one.
-std::shared_ptr<const Model> with_batch_axis(const Model& model) {
+// Returns the model with the axis that its picture lacks.
+std::shared_ptr<const Model> with_four_axes(const Model& model) {
   std::unique_ptr<Graph> graph = model.graph().clone();
-  Node* const picture = picture_without_batch(*graph);
+  const auto [picture, lacking] = picture_of_three_axes(*graph);
   const NodeOutput& stated = picture->outputs[0];
   Shape shape = stated.shape;
-  shape.insert(shape.begin(), 1);
+  shape.insert(shape.begin() + lacking, 1);
   Insertion insertion(*graph, picture, picture->name);
-  const Edge batch = insertion.parameter(stated.type, shape);
-  batch.node->outputs[0].names = stated.names;
+  const Edge whole = insertion.parameter(stated.type, shape);
+  whole.node->outputs[0].names = stated.names;
   graph->parameters.pop_back();  // the new Parameter takes the place of the picture
-  std::replace(graph->parameters.begin(), graph->parameters.end(), picture, batch.node);
-  graph->replace_uses({picture, 0}, insertion.op("Squeeze", 1, {batch, insertion.ints({0})}));
+  std::replace(graph->parameters.begin(), graph->parameters.end(), picture, whole.node);
+  graph->replace_uses({picture, 0}, insertion.op("Squeeze", 1, {whole, insertion.ints({lacking})}));
   graph->remove_dead();
   return std::make_shared<ReadModel>(model, std::move(graph));
 }
@@ -365,7 +378,7 @@ std::shared_ptr<const Model> with_batch_axis(const Model& model) {
 
 std::shared_ptr<const Model> Model::with_picture(const std::shared_ptr<const Model>& model) {
   const DefaultFloats floats;
-  if (picture_without_batch(model->graph()) != nullptr) return with_batch_axis(*model);
+  if (picture_of_three_axes(model->graph()).node != nullptr) return with_four_axes(*model);
   if (conversion_of_planes(model->graph()) == nullptr) return model;
   std::unique_ptr<Graph> graph = model->graph().clone();
   Node* const conversion = conversion_of_planes(*graph);

@@ -258,17 +258,24 @@ std::string names_of(const std::vector<Candidacy>& candidates) {
   return names;
 }
 
+// The largest step between cells, in pixels, of maps that describe points.
+constexpr size_t kStepOfPoints = 8;
+
 HeadChoice none(const ModelFacts& facts, std::string reason) {
   HeadChoice choice;
   choice.name = "none";
   choice.reason = std::move(reason);
   choice.decode = match_tensors(facts).decode;
-  // Networks that make a picture of a picture take any size.
-  for (size_t i = 0; i < facts.outputs.size(); ++i)
-    if (const auto map = map_layout(facts, i); map && (map->channels == 1 || map->channels == 3) &&
-                                               map->rows >= static_cast<size_t>(facts.height) &&
-                                               map->columns >= static_cast<size_t>(facts.width))
+  // Networks that make a picture of a picture take any size, and those that tell many numbers for
+  // the cells of a picture.
+  for (size_t i = 0; i < facts.outputs.size(); ++i) {
+    const auto map = map_layout(facts, i);
+    if (!map) continue;
+    const size_t step = map->channels == 1 || map->channels == 3 ? 1 : kStepOfPoints;
+    if (map->rows * step >= static_cast<size_t>(facts.height) &&
+        map->columns * step >= static_cast<size_t>(facts.width))
       choice.sizes = Sizes::any;
+  }
   return choice;
 }
 

@@ -164,10 +164,11 @@ bool has_foreign_dictionary(const Model& model, const ModelFacts& facts) {
 // without the blank and the space that decoders add.
 void take_dictionary(Network& network) {
   ModelFacts& facts = network.facts;
-  const auto table = facts.outputs.size() == 1 && facts.outputs[0].shape.size() == 3
-                         ? table_of(facts.outputs[0])
-                         : std::nullopt;
-  if (!facts.labels.empty() || !table || table->rows < 2) return;
+  if (!facts.labels.empty() || facts.outputs.size() != 1) return;
+  OutputFacts steps = facts.outputs[0];  // [1,T,C] or [T,1,C]
+  if (steps.shape.size() == 3 && steps.shape[1] == 1) std::swap(steps.shape[0], steps.shape[1]);
+  const auto table = steps.shape.size() == 3 ? table_of(steps) : std::nullopt;
+  if (!table || table->rows < 2) return;
   std::string file;
   std::vector<std::string> names;
   for (const std::string& path : dictionaries_beside(network.model->path())) {
@@ -294,7 +295,9 @@ Network describe_network(std::shared_ptr<const Model> model, const ModelOptions&
   facts.model_info = stated.info;
   facts.width = image.width;
   facts.height = image.height;
+  facts.channels = image.channels;
   facts.channels_last = image.nhwc;
+  facts.open_width = picture.open_width;
   facts.labels = labels.names;
   facts.own_labels = labels.own;
   facts.model_info.erase("labels_numbered");
@@ -440,17 +443,41 @@ std::string size_for_open(const ModelOptions& options) {
   return leaves_size_open(options) ? "640x640" : "";
 }
 
+namespace {
+
+// Returns the size of pictures that a model needs although it leaves the size open, as YOLOv5's
+// exports in half precision do, whose grids are of one size; "" if it takes others, or none of the
+// usual ones.
+std::string only_size(const ModelOptions& options) {
+  for (const std::string size : {"64x64", "640x640", "416x416", "320x320"}) {
+    InputShapes shapes = input_shapes(options);
+    shapes.add(size);
+    try {
+      read_model(options, shapes);
+    } catch (const Error&) {
+      continue;
+    }
+    return size == "64x64" ? "" : size;
+  }
+  return {};
+}
+
+}  // namespace
+
 std::shared_ptr<const Model> read_model(const ModelOptions& options) {
   if (options.model.empty() && options.data == nullptr)
     throw Error{ErrorCode::bad_argument, "no model: set model=FILE (.onnx or .xml)"};
   InputShapes shapes = input_shapes(options);
   try {
     return Model::with_picture(read_model(options, shapes));
-  } catch (const Error&) {
-    // Reads a model that leaves its size open with the size that a file beside it states, or that
-    // all networks of its kind have.
+  } catch (const Error& error) {
+    // Reads a model that leaves its size open with the size that a file beside it states, that all
+    // networks of its kind have, or that is the only one with which it can be read.
     std::string size = shapes.empty() ? size_beside(options) : std::string();
     if (size.empty() && shapes.empty() && tells_directions(options)) size = kLinesOfDirections;
+    const bool open =
+        std::string_view(error.what()).find("is open in its shape") != std::string_view::npos;
+    if (size.empty() && shapes.empty() && open) size = only_size(options);
     if (size.empty()) throw;
     try {
       shapes.add(size);

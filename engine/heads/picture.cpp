@@ -276,11 +276,12 @@ class Picture {
       source = "property";
     } else if (embedded_ || converted_with(model_, "reverse_input_channels")) {
       source = "the converter's options";
-      // The graph converts its input to what the family takes.
+      // The graph converts its input to what the family takes, which is known of networks before
+      // their conversion or after it.
       if (!space.empty())
         transform.color = stated;
       else if (family_ && !embedded_)
-        transform.color = turned(family_->color);
+        transform.color = family_->converted ? family_->color : turned(family_->color);
     } else if (!space.empty()) {
       transform.color = stated;
       source = facts_.source_of("color_space");

@@ -2,6 +2,7 @@
 #include "engine/heads/readings.h"
 
 #include <algorithm>
+#include <set>
 
 #include "engine/heads/base/common.h"
 #include "engine/heads/pictures/masks.h"
@@ -65,23 +66,35 @@ void sort_by_number(const ModelFacts& facts, std::vector<size_t>& outputs) {
     }
 }
 
-// Adds readings without outputs that explain the others, and without the feature maps beside rows.
+// Adds readings without outputs that explain the others, and without the feature maps beside rows,
+// or beside a vector where they are of several sizes, the picture's among them, as those that a
+// network makes one after another.
 void add_fewer(const Reading& whole, std::vector<Reading>& readings) {
   const ModelFacts& facts = whole.facts;
   std::vector<size_t> answers, no_maps;
-  bool rows = false;
+  bool rows = false, vectors = false, whole_size = false;
+  std::set<Shape> maps;
   const auto prototypes = find_prototypes(facts);
   for (size_t i = 0; i < facts.outputs.size(); ++i) {
     const OutputFacts& output = facts.outputs[i];
     if (explains(output)) continue;
     answers.push_back(i);
+    if (is_feature_map(output)) {
+      maps.insert(output.shape);
+      whole_size |= output.shape[2] == facts.height && output.shape[3] == facts.width;
+    }
     if (is_feature_map(output) && !(prototypes && prototypes->output == i)) continue;
     no_maps.push_back(i);
+    vectors = vectors || vector_size(output.shape) >= 2;
     rows = rows || (output.shape.size() <= 3 && vector_size(output.shape) == 0);
   }
   if (!answers.empty() && answers.size() < facts.outputs.size())
     readings.push_back(with_outputs(whole, answers));
-  if (rows && no_maps.size() < answers.size()) readings.push_back(with_outputs(whole, no_maps));
+  const bool on_the_way = !rows && vectors && whole_size && maps.size() >= 3;
+  if (on_the_way)
+    std::erase_if(no_maps, [&](size_t i) { return is_feature_map(facts.outputs[i]); });
+  if ((rows || on_the_way) && no_maps.size() < answers.size())
+    readings.push_back(with_outputs(whole, no_maps));
 }
 
 }  // namespace

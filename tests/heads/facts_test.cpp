@@ -337,6 +337,19 @@ TEST(Picture, AFactThatIsStatedLeavesTheOthersToTheFamily) {
   EXPECT_TRUE(network({}, options).warnings.empty());
 }
 
+// Open Model Zoo says how its networks take pictures after their conversion, which turned the
+// colours already.
+TEST(Picture, ColoursOfOpenModelZooAreThoseAfterTheConversion) {
+  auto model = std::make_shared<FakeModel>();
+  model->path_ = "landmarks-regression-retail-0009.xml";
+  model->inputs_ = {{"data", ElementType::f32, {1, 3, 48, 48}, {}}};
+  model->outputs_ = {{"95", ElementType::f32, {1, 10, 1, 1}, {}}};
+  for (const char* reversed : {"True", "False"}) {
+    model->rt_info_["conversion_parameters/reverse_input_channels"] = reversed;
+    EXPECT_EQ(describe_network(model, ModelOptions{}).transform.color, ColorOrder::bgr) << reversed;
+  }
+}
+
 // The first operations of a graph on its picture settle the range, and nothing else.
 TEST(Picture, FirstOperationsOfTheGraphTellTheRange) {
   auto model = std::make_shared<FakeModel>();

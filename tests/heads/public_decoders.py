@@ -134,11 +134,11 @@ def yolox_rows(outputs, size, _):
     return objects(rows[:, 3:7], rows[:, 2], rows[:, 1].astype(int), suppress=1)
 
 
-def nanodet(outputs, size, _):
+def nanodet(outputs, size, options):
     corners, scores = [], []
     for s in (8, 16, 32):
         n = int(size[0] // s) * int(size[1] // s)
-        score, bins = sorted((v.reshape(n, -1) for v in outputs if v.size in (n * 80, n * 32)), key=lambda v: -v.shape[1])
+        score, bins = sorted((v.reshape(n, -1) for v in outputs if v.size in (n * options.get("classes", 80), n * 32)), key=lambda v: v.shape[1] == 32)
         reach = softmax(bins.reshape(n, 4, 8)) @ np.arange(8) * s
         x, y, _ = cells(size, (s,))
         x, y = (x + .5) * s, (y + .5) * s
@@ -172,6 +172,45 @@ def fastest_v2(outputs, size, _):
             scores.append(rows[:, 12 + a] * rows[:, 15:].max(1))
             labels.append(rows[:, 15:].argmax(1))
     return objects(np.concatenate(corners), np.concatenate(scores), np.concatenate(labels))
+
+
+def yolov5(outputs, size, _):
+    """Rows of a centre, sides, objectness and classes in pixels."""
+    rows = outputs[0][0].astype(float)
+    return objects(centred(*rows[:, :4].T), rows[:, 4] * rows[:, 5:].max(1), rows[:, 5:].argmax(1))
+
+
+def yolo5face(outputs, size, _):
+    """YOLO5Face's three raw maps [1,3,h,w,16]: box, objectness, five points in anchors from the cell's corner, one class."""
+    sides = np.array([4, 5, 8, 10, 13, 16, 23, 29, 43, 55, 73, 105, 146, 217, 231, 300, 335, 433], float).reshape(3, 3, 2)
+    corners, scores, points = [], [], []
+    for level, values in enumerate(sorted(outputs, key=lambda v: -v.size)):
+        rows, columns = values.shape[2:4]
+        stride = size[0] / columns
+        y, x = np.mgrid[0:rows, 0:columns]
+        for a in range(3):
+            cell, side = values[0, a].astype(float), sides[level, a]
+            middle = (sigmoid(cell[..., :2]) * 2 - .5 + np.stack([x, y], -1)) * stride
+            extent = (sigmoid(cell[..., 2:4]) * 2) ** 2 * side
+            corners.append(np.concatenate([middle - extent / 2, middle + extent / 2], -1).reshape(-1, 4))
+            scores.append((sigmoid(cell[..., 4]) * sigmoid(cell[..., 15])).ravel())
+            points.append((cell[..., 5:15].reshape(rows, columns, 5, 2) * side + (np.stack([x, y], -1) * stride)[:, :, None]).reshape(-1, 10))
+    return objects(np.concatenate(corners), np.concatenate(scores), points=np.concatenate(points))
+
+
+def detection_output(outputs, size, _):
+    """OpenVINO's rows of 7: the picture's number, class, score and corners in shares; they end at a number below 0."""
+    rows = outputs[0].reshape(-1, 7)
+    ends = np.flatnonzero(rows[:, 0] < 0)
+    rows = rows[:ends[0]] if len(ends) else rows
+    return objects(rows[:, 3:] * np.tile(size, 2), rows[:, 2], rows[:, 1].astype(int), suppress=1)
+
+
+def own_anchors(outputs, size, _):
+    """STMicroelectronics' SSD: scores, moves of corners in sides of the anchors, and the anchors' corners."""
+    scores, moves, anchors = (v[0].astype(float) for v in outputs)
+    side = np.tile(anchors[:, 2:] - anchors[:, :2], 2)
+    return objects((anchors + moves * side) * np.tile(size, 2), scores[:, 1:].max(1), 1 + scores[:, 1:].argmax(1))
 
 
 def yolov8(outputs, size, options):
@@ -289,14 +328,20 @@ def ctc(outputs, size, options):
 
 
 def classes(outputs, size, options):
-    """The best class of each vector, by softmax where the numbers are logits."""
+    """The best class of each vector (`outputs`: of the first so many), by softmax where the numbers are logits."""
     found = []
-    for values in outputs:
+    for values in outputs[:options.get("outputs")]:
         values = values.ravel()
         if options.get("logits"):
             values = softmax(values)
         found.append((int(values.argmax()), float(values.max())))
     return {"best": found}
+
+
+def share(outputs, size, _):
+    """The likelier of two classes, of which a sigmoid tells the second's probability."""
+    p = float(outputs[0].ravel()[0])
+    return {"best": [(1, p) if p >= .5 else (0, 1 - p)]}
 
 
 def vector(outputs, size, _):
@@ -405,4 +450,4 @@ def no_head(outputs, size, _):
 DECODERS = {f.__name__.replace("_", "-"): f for f in (
     ultraface, ultraface_raw, retinaface, yunet, yunet_rows, scrfd, yolox, yolox_rows, nanodet, fastestdet, fastest_v2, yolov8, end_to_end, centerface, blaze,
     text_map, ctc, classes, vector, class_map, foreground, mesh, angles, onet, pnet, lanes, picture_out, no_head,
-    yolov8_points, yolov8_boxes, distances, picodet, fastestdet_rows, triples, mesh_of_a_row, posenet, number, peaks, offset_maps)}
+    yolov5, yolo5face, detection_output, own_anchors, share, yolov8_points, yolov8_boxes, distances, picodet, fastestdet_rows, triples, mesh_of_a_row, posenet, number, peaks, offset_maps)}

@@ -355,6 +355,8 @@ def right_of(row, path, frame):
     size = (shape[2], shape[1]) if channels_last else (shape[3], shape[2])
     fed = Fed(frame, size, row.get("feed", {}))
     tensor = fed.picture[None] if channels_last else fed.picture.transpose(2, 0, 1)[None]
+    if len(inputs[0].shape) == 3:                                    # a gray picture without its channels
+        tensor = tensor[..., 0] if channels_last else tensor[:, 0]
     if row.get("feed", {}).get("transposed"):                        # TensorFlow's MTCNN
         tensor = tensor.transpose(0, 2, 1, 3)
     given = {inputs[0].name: np.ascontiguousarray(np.repeat(tensor, shape[0] if isinstance(shape[0], int) else 1, 0))}
@@ -367,6 +369,9 @@ def right_of(row, path, frame):
     options = dict(row.get("options", {}), names=[o.name for o in session.get_outputs()])
     if row.get("characters") == "metadata":
         options["characters"] = session.get_modelmeta().custom_metadata_map["character"].split("\n") + [" "]
+    elif "charset" in options:                                       # a list in JSON, the blank first
+        with open(os.path.join(os.path.dirname(path), options["charset"]), encoding="utf-8") as file:
+            options["characters"] = json.load(file)["characters"][1:]
     elif "characters" in row:
         with open(os.path.join(os.path.dirname(path), row["characters"]), encoding="utf-8") as file:
             options["characters"] = file.read().rstrip("\n").split("\n") + [" "]

@@ -61,6 +61,10 @@ Shape squeeze_front(const Shape& shape) {
 
 bool is_float_output(const OutputFacts& output) { return is_float(output.type); }
 
+bool is_softmax(const OutputFacts& output) {
+  return output.op == "SoftMax" || output.op == "Softmax";
+}
+
 std::string describe(const ModelFacts& facts) {
   std::string text;
   for (const OutputFacts& output : facts.outputs)

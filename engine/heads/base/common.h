@@ -43,6 +43,8 @@ const Tensor& output_of(std::span<const Tensor> outputs, size_t index, size_t ex
 // Drops leading dimensions of size 1: [1,1,200,7] -> [200,7].
 Shape squeeze_front(const Shape& shape);
 bool is_float_output(const OutputFacts& output);
+// Returns whether a softmax makes the output.
+bool is_softmax(const OutputFacts& output);
 std::string describe(const ModelFacts& facts);  // "[1,4420,2], [1,4420,4]" for all outputs
 // Returns whether a name of the output contains one of the words (lower case).
 bool name_has(const OutputFacts& output, std::initializer_list<const char*> words);

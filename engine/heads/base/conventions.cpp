@@ -147,6 +147,10 @@ constexpr Convention kConventions[] = {
     {Family::ssd300, "SSD300", kRgb, kImageNetMean, kImageNetScale, kStretch, 0, kCentered,
      kByElement, kFirst,
      "NVIDIA/DeepLearningExamples@04099020ae: PyTorch/Detection/SSD/ssd/utils.py (SSDTransformer)"},
+    {Family::st_ssd, "STMicroelectronics' SSD", kRgb, kHalf, kHalf, kStretch, 0, kCentered,
+     kByElement, kFirst,
+     "STMicroelectronics/stm32ai-modelzoo-services@46924c0a8b: "
+     "object_detection/src/config_file_examples/evaluation_config.yaml"},
     {Family::detectnet, "TAO's DetectNet_v2", kRgb, kNone, kBytes, kStretch, 0, kCentered,
      kByElement, kNoBackground,
      "NVIDIA-AI-IOT/deepstream_tao_apps@5b678439a8: configs/nvinfer (net-scale-factor, "
@@ -337,6 +341,9 @@ constexpr Convention kConventions[] = {
      "models/intel/license-plate-recognition-barrier-0001/README.md"},
     {Family::lprnet, "LPRNet", kBgr, kHalf, all(128), kStretch, 0, kCentered, kNobody,
      kNoBackground, "sirius-ai/LPRNet_Pytorch@7c976664b3: data/load_data.py"},
+    {Family::crnn_plates, "crnn_plate_recognition", kBgr, all(149.94f), all(49.215f), kStretch, 0,
+     kCentered, kNobody, kNoBackground,
+     "we0091234/crnn_plate_recognition@eb79fe92f5: demo.py (image_processing)"},
     {Family::text_direction, "PP-OCR's classifier of directions", kBgr, kHalf, kHalf, kStretch, 0,
      kCentered, kNobody, kNoBackground,
      "PaddlePaddle/PaddleOCR@0005f4d171: tools/infer/predict_cls.py (resize_norm_img; "
@@ -364,6 +371,10 @@ constexpr Convention kConventions[] = {
     {Family::keras_classes, "Keras' classification", kRgb, kNone, kBytes, kStretch, 0, kCentered,
      kNobody, kNoBackground, "keras-team/keras-io@02cfe8063b: examples/vision/mnist_convnet.py",
      kTask},
+    {Family::torchvision_classes, "torchvision's classifiers of classes of their own", kRgb,
+     kImageNetMean, kImageNetScale, kAnySize, 0, kCentered, kNobody, kNoBackground,
+     "pytorch/tutorials@c53e7d4efc: beginner_source/transfer_learning_tutorial.py (Normalize)",
+     kTask},
     {Family::small_pictures, "PyTorch's classification of CIFAR", kRgb, kHalf, kHalf, kStretch, 0,
      kCentered, kNobody, kNoBackground,
      "pytorch/tutorials@c53e7d4efc: beginner_source/blitz/cifar10_tutorial.py", kTask},
@@ -372,6 +383,9 @@ constexpr Convention kConventions[] = {
     {Family::antispoof, "Face-AntiSpoofing", kRgb, kNone, kBytes, kLetterbox, 0, kCentered, kNobody,
      kNoBackground,
      "hairymax/Face-AntiSpoofing@eed4e278d8: video_predict.py, src/FaceAntiSpoofing.py"},
+    {Family::minifasnet, "Silent-Face-Anti-Spoofing", kBgr, kNone, kOne, kStretch, 0, kCentered,
+     kNobody, kNoBackground,
+     "minivision-ai/Silent-Face-Anti-Spoofing@b6d5f04ad7: src/data_io/functional.py (to_tensor)"},
     {Family::person_reid, "re-identification of persons", kRgb, kImageNetMean, kImageNetScale,
      kStretch, 0, kCentered, kNobody, kNoBackground,
      "KaiyangZhou/deep-person-reid@08bb2cc5eb: torchreid/data/transforms.py (build_transforms)",
@@ -418,8 +432,12 @@ const Convention& convention_of(Family family) { return kConventions[static_cast
 
 PictureDefaults picture_of(Family family) {
   const Convention& row = convention_of(family);
-  return {row.name,           row.resize,          row.pad_value, row.centered, row.color,
-          shortest(row.mean), shortest(row.scale), row.task,      row.share};
+  PictureDefaults picture{row.name,  row.resize,         row.pad_value,       row.centered,
+                          row.color, shortest(row.mean), shortest(row.scale), row.task,
+                          row.share};
+  // Open Model Zoo describes the files that it converted.
+  picture.converted = std::string_view(row.source).rfind("openvinotoolkit/open_model_zoo@", 0) == 0;
+  return picture;
 }
 
 Suppression suppression_of(const ModelFacts& facts, Family family) {

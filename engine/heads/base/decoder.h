@@ -157,7 +157,9 @@ struct OutputFacts {
 
 struct ModelFacts {
   int width = 0, height = 0;   // of the image input
+  int channels = 3;            // of the image input
   bool channels_last = false;  // of the image input, as in TensorFlow
+  bool open_width = false;     // of the image input, so that lines of text of any length fit
   std::string name;            // of the model's file, without folder and suffix
   std::vector<OutputFacts> outputs;
   std::vector<std::string> input_names;  // of all inputs, in lower case
@@ -193,6 +195,7 @@ struct PictureDefaults {
   bool task = false;        // true for what is usual for a task, not for one project
   float share = 1;          // of the picture's centre, if it is cropped
   bool transposed = false;  // rows are the picture's columns
+  bool converted = false;   // true if the family's networks are known as a converter left them
 };
 
 struct Match {

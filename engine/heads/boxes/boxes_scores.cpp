@@ -224,7 +224,7 @@ Match match_boxes_scores(const ModelFacts& facts) {
     const Family family =
         pair->class_major && boxes.shape.size() < 4 ? Family::pp_yoloe : Family::yolo_apart;
     PairHead head{facts, family, *pair, false, false, {}, {}, {}, {}, {}};
-    head.softmax_op = scores.op == "SoftMax" || scores.op == "Softmax";
+    head.softmax_op = is_softmax(scores);
     head.sigmoid_op = scores.op == "Sigmoid";
     Match match;
     match.decode = head;
@@ -250,6 +250,14 @@ Match match_boxes_scores(const ModelFacts& facts) {
       match.fit = Fit::against;
       match.reason += ": regions and features by their names";
     }
+    // A network that gives its anchors leaves it to the reader to move them.
+    for (const OutputFacts& other : facts.outputs)
+      if (const auto table = table_of(other); table && table->rows == pair->rows &&
+                                              table->columns == 4 &&
+                                              name_has(other, {"anchor", "prior"})) {
+        match.fit = Fit::against;
+        match.doubt = "beside " + other.name + ", from which they are offsets";
+      }
     // Outputs with one row for each cell and no background class are those of YOLO-NAS and similar
     // networks.
     if (cells) match.picture = picture_of(family);

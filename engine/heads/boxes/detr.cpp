@@ -56,7 +56,7 @@ std::optional<Queries> find_unnamed_queries(const ModelFacts& facts) {
     for (size_t l = 0; l < facts.outputs.size() && !found; ++l) {
       const auto logits = table_of(facts.outputs[l]);
       if (l == b || !logits || logits->rows != boxes->rows || facts.outputs[l].shape.size() != 3 ||
-          facts.outputs[l].op == "SoftMax" || facts.outputs[l].op == "Sigmoid")
+          is_softmax(facts.outputs[l]) || facts.outputs[l].op == "Sigmoid")
         continue;
       const bool stated = is_softmax_family(type) || is_sigmoid_family(type);
       if (!stated && (!are_usual(boxes->rows, logits->columns) || grid_levels(facts, n, 1) ||
@@ -264,6 +264,8 @@ Match match_detr_rows(const ModelFacts& facts) {
   if (!table || facts.outputs[0].shape.size() != 3 || table->columns < 5 || table->columns == 6 ||
       table->rows > 2000 || table->rows < 10)
     return {Fit::no, "needs one output [1,queries,4+classes]", {}};
+  if (is_softmax(facts.outputs[0]))
+    return {Fit::no, "needs rows of boxes and classes, which come out of no softmax", {}};
   const size_t labels = facts.labels.size(), classes = table->columns - 4;
   auto decode = [facts, table = *table, classes](std::span<const Tensor> outputs,
                                                  const DecodeSettings& settings, Results& results) {

@@ -1,6 +1,7 @@
 // Reads SSD before its last steps: offsets [1,N,4] and class scores [1,N,C] for the anchors of some
 // grids, as in TensorFlow's models (300x300, 1917 anchors), SSD300 (8732 anchors) and AIZOO's
-// detector of face masks (260x260, 5972 anchors). W. Liu and others, "SSD: Single Shot MultiBox
+// detector of face masks (260x260, 5972 anchors); or for the anchors [1,N,4] that the network
+// itself gives, as STMicroelectronics' do. W. Liu and others, "SSD: Single Shot MultiBox
 // Detector", 2016.
 #include <algorithm>
 #include <array>
@@ -185,9 +186,75 @@ struct SsdHead {
   }
 };
 
+// Offsets of both corners from those of the anchor in its sides, and probabilities of classes with
+// the background first.
+struct OwnAnchorsHead {
+  ModelFacts facts;
+  size_t offsets = 0, scores = 0, anchors = 0, rows = 0, classes = 0;
+
+  void operator()(std::span<const Tensor> outputs, const DecodeSettings& settings,
+                  Results& results) const {
+    const Floats moves(output_of(outputs, offsets, rows * 4)),
+        values(output_of(outputs, scores, rows * classes)),
+        corners(output_of(outputs, anchors, rows * 4));
+    const float width = static_cast<float>(facts.width), height = static_cast<float>(facts.height);
+    Candidates candidates(settings);
+    for (size_t i = 0; i < rows; ++i) {
+      size_t best = 1;
+      for (size_t k = 2; k < classes; ++k)
+        if (values[i * classes + k] > values[i * classes + best]) best = k;
+      const float score = values[i * classes + best];
+      candidates.expect_probability(score);
+      if (!(score >= settings.threshold)) continue;
+      const auto corner = [&](size_t k) { return corners[i * 4 + k]; };
+      const auto moved = [&](size_t k) {
+        return corner(k) + moves[i * 4 + k] * (corner(k % 2 + 2) - corner(k % 2));
+      };
+      candidates.add(moved(0) * width, moved(1) * height, moved(2) * width, moved(3) * height,
+                     score, static_cast<double>(best), i);
+    }
+    finish(settings, suppression_of(facts, Family::st_ssd), candidates, results);
+  }
+};
+
+// Finds the three outputs of STMicroelectronics' SSD by their names.
+Match match_own_anchors(const ModelFacts& facts) {
+  OwnAnchorsHead head;
+  head.facts = facts;
+  size_t found = 0;
+  for (size_t i = 0; i < facts.outputs.size(); ++i) {
+    const OutputFacts& output = facts.outputs[i];
+    const auto table = table_of(output);
+    if (!table || (i > 0 && table->rows != head.rows)) return {};
+    head.rows = table->rows;
+    if (table->columns == 4 && name_has(output, {"anchors_concat"})) {
+      head.anchors = i;
+      found |= 1;
+    } else if (table->columns == 4 && name_has(output, {"bboxes_concat"})) {
+      head.offsets = i;
+      found |= 2;
+    } else if (table->columns >= 2 && name_has(output, {"classes_softmax"})) {
+      head.scores = i;
+      head.classes = table->columns;
+      found |= 4;
+    }
+  }
+  if (found != 7 || facts.outputs.size() != 3) return {};
+  Match match;
+  match.fit = Fit::certain;
+  match.reason = std::to_string(head.rows) + " anchors that the network gives";
+  match.classes = head.classes;
+  match.background = true;
+  match.from_one = true;
+  match.decode = head;
+  match.picture = picture_of(Family::st_ssd);
+  return match;
+}
+
 }  // namespace
 
 Match match_ssd_anchors(const ModelFacts& facts) {
+  if (Match own = match_own_anchors(facts); own.fit != Fit::no) return own;
   const char* needs = "needs offsets [1,N,4] and scores [1,N,C] for N = 1917, 8732 or 5972 anchors";
   SsdHead head;
   head.facts = facts;
@@ -223,8 +290,7 @@ Match match_ssd_anchors(const ModelFacts& facts) {
   head.anchors = head.family == Kind::tensorflow ? tensorflow_anchors()
                  : head.family == Kind::aizoo    ? aizoo_anchors()
                                                  : ssd300_anchors();
-  head.softmax_op =
-      facts.outputs[*scores].op == "SoftMax" || facts.outputs[*scores].op == "Softmax";
+  head.softmax_op = is_softmax(facts.outputs[*scores]);
   Match match;
   const bool offsets = name_has(facts.outputs[*boxes], {"encoding", "loc", "regress", "offset"});
   const bool decoded = !offsets && name_has(facts.outputs[*boxes], {"box"});

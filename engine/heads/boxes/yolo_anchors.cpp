@@ -1,5 +1,6 @@
 // Reads YOLO heads that are feature maps with anchors: RegionYolo outputs (v2, v3), and raw
-// convolutions of v3, v4 and v5.
+// convolutions of v3, v4 and v5, with the five points of a face in YOLO5Face
+// (deepcam-cn/yolov5-face).
 #include <algorithm>
 #include <charconv>
 
@@ -24,11 +25,15 @@ Family family_of(Version version) {
 struct AnchorLevel {
   size_t output = 0;
   size_t rows = 0, columns = 0, anchors = 0, classes = 0;
+  size_t points = 0;  // of a face; their x and y come between the objectness and the classes
   // Steps to attribute k of anchor a at cell (y, x).
   size_t anchor_step = 0, attribute_step = 0, y_step = 0, x_step = 0;
   std::vector<float> sizes;  // width and height of each anchor, in pixels, or in cells for v2
   bool activated = false;    // the graph squashed everything except the sizes
   bool softmax = false;      // classes are logits for a softmax
+
+  size_t attributes() const { return 5 + 2 * points + classes; }
+  size_t elements() const { return rows * columns * anchors * attributes(); }
 };
 
 std::vector<float> parse_floats(const std::string& text) {
@@ -68,13 +73,17 @@ bool grid_of(const ModelFacts& facts, int64_t cells, size_t& rows, size_t& colum
 }
 
 // Returns whether the graph squashed its values: raw maps have negative ones everywhere, since
-// objects are rare.
+// objects are rare. The step from an attribute to the next tells an element's attribute in each
+// layout that raw_levels finds.
 bool is_activated(const std::vector<AnchorLevel>& levels, std::span<const Tensor> outputs) {
   for (const AnchorLevel& level : levels) {
-    const size_t size = level.rows * level.columns * level.anchors * (5 + level.classes);
-    const Floats values(output_of(outputs, level.output, size));
-    for (size_t i = 0; i < size; ++i)
+    const Floats values(output_of(outputs, level.output, level.elements()));
+    for (size_t i = 0; i < level.elements(); ++i) {
+      // A graph that squashes the rest leaves the points.
+      const size_t attribute = i / level.attribute_step % level.attributes();
+      if (attribute >= 5 && attribute < 5 + 2 * level.points) continue;
       if (values[i] < 0 || values[i] > 1) return false;
+    }
   }
   return true;
 }
@@ -89,10 +98,10 @@ void decode_levels(const ModelFacts& facts, Version version, const std::vector<A
                              Decided::second)
            : squashed.get()) == Decided::first;
   Candidates candidates(settings);
+  std::vector<std::vector<Point>> points;  // of the candidates, where they have any
   for (const AnchorLevel& level : levels) {
-    const size_t attributes = 5 + level.classes;
-    const Floats values(
-        output_of(outputs, level.output, level.rows * level.columns * level.anchors * attributes));
+    const size_t attributes = level.attributes(), classes_at = 5 + 2 * level.points;
+    const Floats values(output_of(outputs, level.output, level.elements()));
     const float x_step = static_cast<float>(facts.width) / static_cast<float>(level.columns);
     const float y_step = static_cast<float>(facts.height) / static_cast<float>(level.rows);
     auto squash = [&](float v) { return level.activated || activated ? v : sigmoid(v); };
@@ -103,13 +112,13 @@ void decode_levels(const ModelFacts& facts, Version version, const std::vector<A
           auto at = [&](size_t k) { return values[cell + k * level.attribute_step]; };
           const float object = squash(at(4));
           if (!(object >= settings.threshold)) continue;
-          size_t best = 5;
-          for (size_t k = 6; k < attributes; ++k)
+          size_t best = classes_at;
+          for (size_t k = best + 1; k < attributes; ++k)
             if (at(k) > at(best)) best = k;
           float of_class = level.softmax ? 0 : squash(at(best));
           if (level.softmax) {
             float sum = 0;
-            for (size_t k = 5; k < attributes; ++k) sum += std::exp(at(k) - at(best));
+            for (size_t k = classes_at; k < attributes; ++k) sum += std::exp(at(k) - at(best));
             of_class = 1 / sum;
           }
           const float score = object * of_class;
@@ -131,13 +140,26 @@ void decode_levels(const ModelFacts& facts, Version version, const std::vector<A
           const float center_x = (static_cast<float>(x) + offset_x) * x_step;
           const float center_y = (static_cast<float>(y) + offset_y) * y_step;
           candidates.expect_probability(score);
+          const size_t row = level.points == 0 ? cell : points.size();
           candidates.add_centered(center_x, center_y, width, height, score,
-                                  static_cast<double>(best - 5), cell);
+                                  static_cast<double>(best - classes_at), row);
+          if (level.points == 0) continue;
+          std::vector<Point> found;
+          for (size_t k = 0; k < level.points; ++k)
+            found.push_back(
+                {at(5 + 2 * k) * level.sizes[2 * a] + static_cast<float>(x) * x_step,
+                 at(6 + 2 * k) * level.sizes[2 * a + 1] + static_cast<float>(y) * y_step});
+          points.push_back(std::move(found));
         }
       }
     }
   }
-  finish(settings, suppression_of(facts, family_of(version)), candidates, results);
+  finish(settings, suppression_of(facts, family_of(version)), candidates, results,
+         [&](const Candidate& kept, Detection& detection) {
+           if (points.empty()) return;
+           detection.skeleton = Skeleton::face5;
+           detection.landmarks = std::move(points[kept.row]);
+         });
 }
 
 // Finds levels in RegionYolo operations, which state their anchors.
@@ -253,6 +275,8 @@ const std::vector<float> kV3 = {10, 13, 16,  30,  33, 23,  30,  61,  62,
                                 45, 59, 119, 116, 90, 156, 198, 373, 326};
 const std::vector<float> kV4 = {12, 16, 19,  36,  40,  28,  36,  75,  76,
                                 55, 72, 146, 142, 110, 192, 243, 459, 401};
+const std::vector<float> kFaces = {4,  5,  8,   10,  13,  16,  23,  29,  43,
+                                   55, 73, 105, 146, 217, 231, 300, 335, 433};
 const std::vector<float> kTiny = {23, 27, 37, 58, 81, 82, 81, 82, 135, 169, 344, 319};
 // YOLOv2's anchors in cells: those trained on COCO, and those of the tiny network trained on VOC.
 const std::vector<float> kV2Coco = {0.57273f, 0.677385f, 1.87446f, 2.06253f, 3.33843f,
@@ -266,8 +290,17 @@ Match match_raw(const ModelFacts& facts, Version version, const std::vector<floa
   std::vector<float> anchors = parse_floats(info(facts, "anchors"));
   const bool own = !anchors.empty() && anchors.size() == 6 * facts.outputs.size();
   if (!own) anchors = facts.outputs.size() == 2 && version == Version::v3 ? kTiny : published;
-  const auto levels = raw_levels(facts, anchors);
+  auto levels = raw_levels(facts, anchors);
   if (!levels) return {Fit::no, "needs two or three maps [1,3*(5+classes),h,w]", {}};
+  const bool faces =
+      version == Version::v5 && levels->front().classes == 11 && facts.labels.size() <= 1;
+  if (faces) {
+    if (!own && levels->size() == 3) levels = raw_levels(facts, kFaces);
+    for (AnchorLevel& level : *levels) {
+      level.points = 5;
+      level.classes = 1;
+    }
+  }
   Match match;
   // Only v5 has sizes that a graph can squash together with the rest.
   match.decode = [facts, version, levels = *levels,
@@ -284,6 +317,14 @@ Match match_raw(const ModelFacts& facts, Version version, const std::vector<floa
   if (!own)
     match.assumptions.push_back(
         "nothing says which anchors the network was trained with; those published are used");
+  if (faces) {
+    match.reason += ": a face and its five points";
+    match.class_names = {"face"};
+    if (!file_says(facts, "face"))
+      match.assumptions.push_back(
+          "maps of 16 numbers for each anchor are read as a face and its five points "
+          "(YOLO5Face); labels of 11 classes would have them read as classes");
+  }
   return match;
 }
 

@@ -13,7 +13,8 @@
 namespace clinfer {
 namespace {
 
-enum class VectorKind { one_of, any_of, number, tensor };
+// share: a probability of the second of two classes, or of the only one
+enum class VectorKind { one_of, any_of, share, number, tensor };
 
 struct VectorOutput {
   std::string name;
@@ -108,6 +109,24 @@ void classify(const VectorOutput& output, const Tensor& tensor, const DecodeSett
     if (p[i] >= settings.threshold) add(i);
 }
 
+// Adds the likelier one of two classes, of which the output tells the second's probability.
+void add_share(const VectorOutput& output, const Tensor& tensor, const DecodeSettings& settings,
+               Results& results) {
+  const float share = Floats(tensor)[0];
+  if (!(share >= -0.01f && share <= 1.01f)) {
+    if (!std::isnan(share)) results.contradiction = output.name + " is not from 0 to 1";
+    return;
+  }
+  const bool only = output.labels.size() == 1;  // its absence is no class
+  const bool second = share >= 0.5f || only;
+  const float p = std::clamp(second ? share : 1 - share, 0.0f, 1.0f);
+  if (only && !(p >= settings.threshold)) return;
+  const int label = second && !only ? 1 : 0;
+  results.classifications.push_back(
+      {output.name, label, output.labels.empty() ? "" : output.labels[static_cast<size_t>(label)],
+       p});
+}
+
 // Adds a number as an answer, for example an age, like model-proc's converter "text": its text is
 // the label.
 void add_number(const VectorOutput& output, const Tensor& tensor, Results& results) {
@@ -143,12 +162,40 @@ bool is_lone_age(const ModelFacts& facts) {
                      [](const std::string& name) { return lower(name) == "age"; });
 }
 
+// Returns whether the only output is one number that a sigmoid makes: the end of a network that
+// tells two classes apart, as Keras builds it.
+bool is_lone_share(const ModelFacts& facts) {
+  return facts.outputs.size() == 1 && vector_size(facts.outputs[0].shape) == 1 &&
+         facts.outputs[0].op == "Sigmoid" && is_float_output(facts.outputs[0]);
+}
+
 // Returns whether an output tells real faces from printed and replayed ones, as networks of
 // Face-AntiSpoofing do, whose files have that name.
 bool is_antispoof(const ModelFacts& facts, const OutputFacts& output) {
   const size_t classes = vector_size(output.shape);
   return facts.outputs.size() == 1 && facts.width == 128 && facts.height == 128 &&
          (classes == 2 || classes == 3) && is_called(facts, output, {"antispoof", "antispoofing"});
+}
+
+// Returns whether an output is of Silent-Face-Anti-Spoofing, whose files have the network's name.
+bool is_minifasnet(const ModelFacts& facts, const OutputFacts& output) {
+  return facts.outputs.size() == 1 && facts.width == 80 && facts.height == 80 &&
+         vector_size(output.shape) == 3 && file_says(facts, "minifasnet");
+}
+
+// Returns whether the picture is one in colours, of a size of torchvision's classifiers, which people
+// train for classes of their own.
+bool is_like_torchvision(const ModelFacts& facts) {
+  const bool usual = facts.width == 224 || facts.width == 256 || facts.width == 299;
+  return usual && facts.width == facts.height && facts.channels == 3 && !facts.channels_last;
+}
+
+// Returns whether the only output is a vector that a fully connected layer makes.
+bool is_connected_vector(const ModelFacts& facts) {
+  const OutputFacts& output = facts.outputs[0];
+  const size_t elements = vector_size(output.shape);
+  return facts.outputs.size() == 1 && elements >= 2 && elements <= 1000 &&
+         (output.op == "Add" || output.op == "MatMul" || output.op == "Multiply");
 }
 
 // Returns whether the model states that it classifies.
@@ -232,7 +279,7 @@ Match match_classification(const ModelFacts& facts) {
   const bool stated = is_classifier(facts);
   std::vector<VectorOutput> outputs;
   std::optional<size_t> sure, unsure;
-  const bool age = is_lone_age(facts);
+  const bool age = is_lone_age(facts), share = is_lone_share(facts);
   Match match;
   for (size_t i = 0; i < facts.outputs.size(); ++i) {
     const OutputFacts& facts_of = facts.outputs[i];
@@ -246,7 +293,7 @@ Match match_classification(const ModelFacts& facts) {
     for (const auto& [index, labels] : groups)
       if (index == i && labels.size() == output.elements) output.labels = labels;
     if (groups.empty()) output.labels = labels_for(facts.labels, output.elements);
-    output.normalised = facts_of.op == "SoftMax" || facts_of.op == "Softmax";
+    output.normalised = is_softmax(facts_of);
     const bool known = output.elements == 1000 || output.elements == 1001;
     const bool aside = is_explanation(facts_of) || is_feature_vector(facts_of);
     if (const auto scale = number_scale(facts, facts_of)) {
@@ -257,16 +304,21 @@ Match match_classification(const ModelFacts& facts) {
     if (age) {
       output.kind = VectorKind::number;
       sure = i;
+    } else if (share && output.kind == VectorKind::tensor) {
+      output.kind = VectorKind::share;
+      if (facts.labels.size() <= 2) output.labels = facts.labels;
+      sure = i;
     }
     const bool several = multilabel || (facts_of.op == "Sigmoid" && !output.labels.empty());
-    const bool spoof = is_antispoof(facts, facts_of);
+    const bool mini = is_minifasnet(facts, facts_of), spoof = mini || is_antispoof(facts, facts_of);
+    if (mini && output.labels.empty()) output.labels = {"fake", "real", "fake"};
     if (spoof && output.labels.empty())
       output.labels = output.elements == 2 ? std::vector<std::string>{"real", "spoof"}
                                            : std::vector<std::string>{"real", "print", "replay"};
-    if (spoof) match.picture = picture_of(Family::antispoof);
+    if (spoof) match.picture = picture_of(mini ? Family::minifasnet : Family::antispoof);
     if (output.elements >= 2 && !aside &&
-        (output.normalised || spoof || !output.labels.empty() || known ||
-         is_called_scores(facts_of) ||
+        (output.normalised || facts_of.op == "LogSoftmax" || spoof || !output.labels.empty() ||
+         known || is_called_scores(facts_of) ||
          (stated && name_has(facts_of, {"logit", "prob", "score", "class"})))) {
       output.kind = several ? VectorKind::any_of : VectorKind::one_of;
       sure = i;
@@ -278,6 +330,11 @@ Match match_classification(const ModelFacts& facts) {
   match.fit = Fit::certain;
   match.reason = age ? "an age in years" : "vectors of class scores";
   if (age && facts.width == 64 && facts.height == 64) match.picture = picture_of(Family::age);
+  if (share && outputs[0].kind == VectorKind::share) {
+    // A number from 0 to 1 may be a measure, too, such as a quality.
+    match.fit = stated || !outputs[0].labels.empty() ? Fit::certain : Fit::possible;
+    match.reason = "the probability of the second of two classes";
+  }
   // Data sets of small pictures (MNIST, CIFAR, SVHN) have ten classes or more, and their networks
   // often omit the softmax.
   const bool small = std::max(facts.width, facts.height) <= kSmallPicture;
@@ -295,8 +352,13 @@ Match match_classification(const ModelFacts& facts) {
   }
   if (!sure) {
     if (!unsure) return {Fit::no, "needs an output of two or more classes", {}};
-    // Nothing says that the vector holds classes, so the head is used only on request.
-    if (!stated) {
+    // Nothing says that the vector holds classes, so the head is used only on request, unless the
+    // network looks like those that people train with torchvision.
+    if (!stated && is_like_torchvision(facts) && is_connected_vector(facts)) {
+      match.fit = Fit::possible;
+      match.reason = "a vector of " + std::to_string(outputs[*unsure].elements) +
+                     " numbers, in which classifiers of such pictures end";
+    } else if (!stated) {
       match.fit = Fit::against;
       match.reason = "nothing says that they are class scores (labels, a softmax)";
     }
@@ -313,6 +375,10 @@ Match match_classification(const ModelFacts& facts) {
       if (groups.empty()) match.classes = output.elements;
     }
   if (scores != 1) match.classes = 0;  // labels belong to one of them
+  if (share && outputs[0].kind == VectorKind::share) {
+    match.classes = outputs[0].labels.size() == 1 ? 1 : 2;
+    if (facts.channels_last) match.picture = picture_of(Family::keras_classes);
+  }
   match.background = match.classes == 1001;
   if (scores == 1 && sure && from_paddle(facts, facts.outputs[*sure])) {
     const bool fifth = facts.width == 160 && facts.height == 80;
@@ -341,11 +407,15 @@ Match match_classification(const ModelFacts& facts) {
   if (!match.picture && (match.classes == 1000 || match.classes == 1001))
     match.picture =
         picture_of(facts.channels_last ? Family::tensorflow_imagenet : Family::imagenet);
+  if (!match.picture && match.classes >= 2 && is_like_torchvision(facts))
+    match.picture = picture_of(Family::torchvision_classes);
   match.decode = [outputs, top = top_of(facts)](std::span<const Tensor> tensors,
                                                 const DecodeSettings& settings, Results& results) {
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i].kind == VectorKind::number)
         add_number(outputs[i], output_of(tensors, i, 1), results);
+      else if (outputs[i].kind == VectorKind::share)
+        add_share(outputs[i], output_of(tensors, i, 1), settings, results);
       else if (outputs[i].kind != VectorKind::tensor)
         classify(outputs[i], output_of(tensors, i, outputs[i].elements), settings, top, results);
       else if (i < tensors.size() && !tensors[i].empty())

@@ -15,7 +15,7 @@ constexpr size_t kShortest = 32, kLongest = 8192;
 // characters.
 size_t embedding_size(const OutputFacts& output) {
   const size_t elements = vector_size(output.shape);
-  const bool other = output.op == "SoftMax" || output.op == "Softmax" || output.op == "Sigmoid" ||
+  const bool other = is_softmax(output) || output.op == "LogSoftmax" || output.op == "Sigmoid" ||
                      output.op.rfind("CTCGreedyDecoder", 0) == 0;
   return is_float_output(output) && !other && elements >= kShortest && elements <= kLongest
              ? elements

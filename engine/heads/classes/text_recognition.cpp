@@ -35,10 +35,11 @@ std::optional<Dictionary> dictionary_for(const std::vector<std::string>& labels,
     dictionary.characters[dictionary.blank].clear();
     return dictionary;
   }
-  // LPRNet and CRNN write the blank as a dash, at the end or at the beginning.
+  // LPRNet and CRNN write the blank as a dash, at the end or at the beginning; ddddocr as an empty
+  // text at the beginning.
   if (labels.size() == classes && named == labels.end())
     for (const size_t place : {classes - 1, size_t{0}})
-      if (labels[place] == "-") {
+      if (labels[place] == "-" || (place == 0 && labels[0].empty())) {
         dictionary.blank = place;
         dictionary.characters[place].clear();
         return dictionary;
@@ -65,6 +66,24 @@ const std::vector<std::string>& characters_of_lprnet() {
                                            "云", "藏", "陕", "甘", "青", "宁", "新"};
     for (const char c : std::string("0123456789ABCDEFGHJKLMNPQRSTUVWXYZIO-"))
       characters.emplace_back(1, c);
+    return characters;
+  }();
+  return kCharacters;
+}
+
+// Returns the characters of China's plates that crnn_plate_recognition was published with, the
+// blank first (we0091234/crnn_plate_recognition: plateLabel.py).
+const std::vector<std::string>& characters_of_crnn_plates() {
+  static const std::vector<std::string> kCharacters = [] {
+    const std::vector<std::string>& lprnet = characters_of_lprnet();
+    std::vector<std::string> characters = {"<blank>"};
+    characters.insert(characters.end(), lprnet.begin(), lprnet.begin() + 31);
+    for (const char* character : {"学", "警", "港", "澳", "挂", "使", "领", "民", "航", "危"})
+      characters.emplace_back(character);
+    for (const char c : std::string("0123456789ABCDEFGHJKLMNPQRSTUVWXYZ"))
+      characters.emplace_back(1, c);
+    characters.emplace_back("险");
+    characters.emplace_back("品");
     return characters;
   }();
   return kCharacters;
@@ -156,6 +175,11 @@ Match match_scores(const ModelFacts& facts) {
   const bool published = !dictionary && lprnet && facts.labels.empty() &&
                          found->classes == characters_of_lprnet().size();
   if (published) dictionary = dictionary_for(characters_of_lprnet(), found->classes);
+  // Some of crnn_plate_recognition's networks have the colour of the plate beside.
+  const bool crnn_plates = !dictionary && facts.labels.empty() && facts.width == 168 &&
+                           facts.height == 48 && found->steps == 21 &&
+                           found->classes == characters_of_crnn_plates().size();
+  if (crnn_plates) dictionary = dictionary_for(characters_of_crnn_plates(), found->classes);
   // The blank comes before the dictionary, and one more space after it.
   const bool english = !dictionary && facts.labels.empty() && from_paddle(facts, output) &&
                        found->classes == characters_of_english().size() + 2;
@@ -164,8 +188,13 @@ Match match_scores(const ModelFacts& facts) {
       std::to_string(found->steps) + " steps of " + std::to_string(found->classes) + " classes";
   const bool named = is_called(
       facts, output, {"rec", "ocr", "ppocr", "text", "crnn", "lpr", "lprnet", "plate", "svtr"});
+  // Only lines of text have any width but one height; a softmax in each of many steps of a wide
+  // picture is of characters, too.
+  const bool line = facts.open_width || ((is_softmax(output) || output.op == "LogSoftmax") &&
+                                         facts.width >= 2 * facts.height);
   if (!dictionary) {
-    if (!named) return {Fit::no, "needs the dictionary as labels, one character a class", {}};
+    if (!named && !(line && facts.outputs.size() == 1))
+      return {Fit::no, "needs the dictionary as labels, one character a class", {}};
     Match lacking{
         Fit::no,
         shape + " but " + std::to_string(facts.labels.size()) +
@@ -196,12 +225,13 @@ Match match_scores(const ModelFacts& facts) {
     match.fit = Fit::against;
     match.doubt = "beside as many boxes";
   }
-  if (published) {
+  if (published || crnn_plates) {
     match.classes = found->classes;
     match.fit = Fit::certain;
-    match.assumptions.push_back(
-        "the characters are those of China's plates, which LPRNet was published with; set "
-        "labels-file to the dictionary where it is another");
+    match.assumptions.push_back("the characters are those of China's plates, which " +
+                                std::string(published ? "LPRNet" : "crnn_plate_recognition") +
+                                " was published with; set labels-file to the dictionary where it "
+                                "is another");
   }
   if (english) {
     match.classes = found->classes;
@@ -209,11 +239,18 @@ Match match_scores(const ModelFacts& facts) {
         "the characters are those of PP-OCR's English networks, which have as many classes; set "
         "labels-file to the dictionary where it is another");
   }
+  // Keras' CTC has the blank last, other trainers mostly have it first.
+  if (dictionary->assumed && facts.channels_last && is_softmax(output)) {
+    std::rotate(dictionary->characters.begin(), dictionary->characters.begin() + 1,
+                dictionary->characters.end());
+    dictionary->blank = found->classes - 1;
+  }
   if (dictionary->assumed)
     match.assumptions.push_back(
-        "the dictionary has no blank; the first class is taken for it, as PP-OCR has it; put a "
-        "line "
-        "<blank> into the dictionary where it is another");
+        "the dictionary has no blank; the " +
+        std::string(dictionary->blank == 0 ? "first class is taken for it, as PP-OCR"
+                                           : "last class is taken for it, as Keras") +
+        " has it; put a line <blank> into the dictionary where it is another");
   match.decode = [facts, scores = *found, dictionary = *dictionary](std::span<const Tensor> outputs,
                                                                     const DecodeSettings& settings,
                                                                     Results& results) {
@@ -237,7 +274,11 @@ Match match_scores(const ModelFacts& facts) {
              characters ? static_cast<float>(sure / static_cast<double>(characters)) : 0, settings,
              results);
   };
-  match.picture = picture_of(lprnet ? Family::lprnet : Family::text_recognition);
+  // PaddleOCR's networks take colours, with the channels first.
+  if (!facts.channels_last && facts.channels == 3)
+    match.picture = picture_of(lprnet        ? Family::lprnet
+                               : crnn_plates ? Family::crnn_plates
+                                             : Family::text_recognition);
   return match;
 }
 

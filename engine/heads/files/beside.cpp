@@ -113,6 +113,7 @@ class Finder {
         {"config.yml", read_frigate},
         {"config.yaml", read_frigate},
         {"frigate.yml", read_frigate},
+        {"configs.yaml", read_mltu},
     };
     for (const auto& [name, reader] : kFiles) read(folder / name, reader);
   }
@@ -202,14 +203,15 @@ std::vector<std::string> dictionaries_beside(const std::string& model_path) {
   if (lower(folder.filename().string()) == "rec") folders.push_back(folder / "..");
   std::vector<std::string> found;
   for (const fs::path& place : folders)
-    for (const fs::path& path : files_ending(place, ".txt")) {
-      const std::string name = lower(path.stem().string());
-      for (const char* word : {"dict", "keys", "charset", "alphabet", "characters"})
-        if (name.find(word) != std::string::npos) {
-          found.push_back(path.string());
-          break;
-        }
-    }
+    for (const char* ending : {".txt", ".json"})
+      for (const fs::path& path : files_ending(place, ending)) {
+        const std::string name = lower(path.stem().string());
+        for (const char* word : {"dict", "keys", "charset", "alphabet", "characters"})
+          if (name.find(word) != std::string::npos) {
+            found.push_back(path.string());
+            break;
+          }
+      }
   return found;
 }
 

@@ -35,6 +35,7 @@ void read_mmdeploy(const std::string&, const std::string&, const BesideContext&,
 // Readers of YAML.
 void read_ultralytics(const std::string&, const std::string&, const BesideContext&, BesideFacts&);
 void read_paddle(const std::string&, const std::string&, const BesideContext&, BesideFacts&);
+void read_mltu(const std::string&, const std::string&, const BesideContext&, BesideFacts&);
 void read_frigate(const std::string&, const std::string&, const BesideContext&, BesideFacts&);
 
 // Readers of text with sections.

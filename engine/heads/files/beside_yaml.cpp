@@ -1,5 +1,5 @@
 // Reads YAML files beside a model: Ultralytics' metadata.yaml, PaddleDetection's infer_cfg.yml,
-// PaddleX's inference.yml and Frigate's configuration.
+// PaddleX's inference.yml, mltu's configs.yaml and Frigate's configuration.
 #include <algorithm>
 #include <cmath>
 
@@ -8,6 +8,7 @@
 #include "engine/heads/files/labels.h"
 #include "engine/heads/files/yaml.h"
 #include "kernels/base/numbers.h"
+#include "kernels/base/text.h"
 
 namespace clinfer {
 namespace {
@@ -251,6 +252,30 @@ void read_paddle(const std::string& text, const std::string& source, const Besid
   const bool classifies =
       facts.info.count("task") != 0 && facts.info.at("task") == "classification";
   state(picture, classifies ? "RGB" : "BGR", source, facts);
+}
+
+// Reads the characters that a recogniser of text was trained with; its CTC has the blank last.
+// OpenCV reads its pictures.
+void read_mltu(const std::string& text, const std::string& source, const BesideContext&,
+               BesideFacts& facts) {
+  const YamlNode root = parse_yaml(text);
+  if (root.find("vocab") == nullptr || root.find("max_text_length") == nullptr) return;
+  std::vector<std::string> characters = texts_of(root.find("vocab"));
+  if (characters.size() == 1) {
+    std::string_view all = characters[0];
+    std::vector<std::string> single;
+    for (; is_utf8(all) && !all.empty(); all.remove_prefix(single.back().size())) {
+      size_t bytes = 1;
+      while (bytes < 4 && utf8_prefix(all, bytes).empty()) ++bytes;
+      single.emplace_back(utf8_prefix(all, bytes));
+    }
+    characters = std::move(single);
+  }
+  if (characters.empty()) return;
+  characters.emplace_back("<blank>");
+  facts.set("model_type", "text_recognition", source);
+  facts.set("color_space", "BGR", source);
+  facts.set_labels(std::move(characters), source, true);
 }
 
 // Reads the section `model` if it names this model; missing values have Frigate's defaults.

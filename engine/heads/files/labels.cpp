@@ -28,7 +28,7 @@ namespace {
 // Members that may hold lists of names.
 constexpr const char* kKeys[] = {"names",       "labels",   "label_list",  "classes",
                                  "class_names", "id2label", "label_names", "categories",
-                                 "label_map",   "label2id"};
+                                 "label_map",   "label2id", "characters",  "charset"};
 
 constexpr size_t kMostLabels = 1000000;
 

@@ -14,6 +14,7 @@ namespace clinfer {
 namespace {
 
 constexpr size_t kMostClasses = 4096;
+constexpr size_t kDescriptor = 32;  // fewest numbers of a pixel that describe it
 
 bool covers(const ModelFacts& facts, int64_t rows, int64_t columns) {
   if (rows < 2 || columns < 2 || rows > 4 * int64_t{facts.height} ||
@@ -160,6 +161,14 @@ bool is_called_text(const ModelFacts& facts, const OutputFacts& output) {
   return is_called(facts, output, {"ocr", "ppocr", "text", "dbnet", "db", "det"});
 }
 
+// Returns whether a map is of MediaPipe's networks for selfies and video calls: by its name, or by
+// their sizes and TensorFlow's order of axes.
+bool is_selfie_network(const ModelFacts& facts, const OutputFacts& output) {
+  const bool landscape =
+      (facts.width == 256 && facts.height == 144) || (facts.width == 160 && facts.height == 96);
+  return is_called(facts, output, {"selfie"}) || (facts.channels_last && landscape);
+}
+
 Match match_plain(const ModelFacts& facts, MapKind kind, const char* what) {
   const auto layout = finest_map(facts, [&](const MapLayout& map, const OutputFacts& output) {
     return is_plain(map, output) && map.rows <= static_cast<size_t>(facts.height);
@@ -175,9 +184,14 @@ Match match_plain(const ModelFacts& facts, MapKind kind, const char* what) {
   const bool one_kind_of_output =
       std::all_of(facts.outputs.begin(), facts.outputs.end(),
                   [&](const OutputFacts& other) { return is_float_output(other); });
+  // Beside descriptors of many numbers a pixel, a map tells how good points are there.
+  bool descriptors = false;
+  for (size_t i = 0; i < facts.outputs.size(); ++i)
+    if (const auto other = map_layout(facts, i); other && other->channels >= kDescriptor)
+      descriptors = true;
   if (named == kind)
     match.fit = Fit::certain;
-  else if (named || is_called_text(facts, output) || !one_kind_of_output)
+  else if (named || is_called_text(facts, output) || !one_kind_of_output || descriptors)
     match.fit = Fit::against;
   else if (kind == MapKind::saliency)
     match.fit = sigmoid_op ? Fit::possible : Fit::against;
@@ -185,15 +199,17 @@ Match match_plain(const ModelFacts& facts, MapKind kind, const char* what) {
     match.fit = kind == MapKind::depth && !sigmoid_op && facts.outputs.size() == 1 ? Fit::possible
                                                                                    : Fit::against;
   if (match.fit == Fit::against)
-    match.doubt = named ? "of another kind by its name" : "which nothing says";
+    match.doubt = named         ? "of another kind by its name"
+                  : descriptors ? "beside many numbers for each pixel"
+                                : "which nothing says";
   const bool squash = kind != MapKind::depth && !sigmoid_op && output.op.find("Convolution") == 0;
   match.decode = [facts, layout = *layout, kind, squash](std::span<const Tensor> outputs,
                                                          const DecodeSettings&, Results& results) {
     decode_plain(facts, layout, kind, squash, outputs, results);
   };
-  match.picture = picture_of(kind == MapKind::depth                 ? Family::depth
-                             : is_called(facts, output, {"selfie"}) ? Family::selfie
-                                                                    : Family::saliency);
+  match.picture = picture_of(kind == MapKind::depth             ? Family::depth
+                             : is_selfie_network(facts, output) ? Family::selfie
+                                                                : Family::saliency);
   return match;
 }
 
@@ -253,6 +269,9 @@ Match match_segmentation(const ModelFacts& facts) {
   const bool picture = scores && (layout->channels == 3 || layout->channels == 1) &&
                        layout->rows >= static_cast<size_t>(facts.height) &&
                        attribute_of(output, "enlarged", 0) == 0;
+  // A gray picture may get its two planes of colours.
+  const bool colours = scores && facts.channels == 1 && layout->channels == 2 &&
+                       (output.op == "Sigmoid" || output.op == "Tanh");
   const bool labelled = scores && facts.own_labels && facts.labels.size() == layout->channels;
   // A file's name describes all outputs together: of "yolov5-seg" only one is a map.
   const bool named = has_word(output, {"seg", "segm", "segmentation", "parsing"}) ||
@@ -267,9 +286,10 @@ Match match_segmentation(const ModelFacts& facts) {
     match.fit = Fit::against;
   else if (numbers && !scores)
     match.fit = Fit::likely;
+  else if (colours)
+    match.fit = Fit::possible;
   else
-    match.fit =
-        whole || output.op == "SoftMax" || output.op == "Softmax" ? Fit::likely : Fit::possible;
+    match.fit = whole || is_softmax(output) ? Fit::likely : Fit::possible;
   if (match.fit == Fit::against)
     match.reason += picture ? "; three numbers for each pixel are a picture, too, of which "
                               "clinferfilter makes video"

@@ -696,6 +696,41 @@ def digits_without_a_softmax(folder):
 
 
 @case
+def digits_without_channels(folder):
+    """Keras' first network for digits takes [N,28,28]."""
+    folder.write("model.onnx", constants_model({"softmax": [[0, 0, 0, 0, 0, 0, .9, .1, 0, 0]]}, [1, 28, 28]))
+    return {"model": "model.onnx", "elements": 10, "properties": "post-process=classification", "label_id": 6}
+
+
+@case
+def a_picture_whose_axes_are_all_open(folder):
+    """The convolution says how many channels there are."""
+    nodes = [helper.make_node("Conv", ["picture", "ones"], ["sum"]), helper.make_node("ReduceMax", ["sum"], ["logits"], axes=[2, 3], keepdims=0)]
+    folder.write("model.onnx", model_of(nodes, {"picture": (TensorProto.FLOAT, [None] * 4)}, {"logits": (TensorProto.FLOAT, None)}, {"ones": np.ones((1, 3, 1, 1), F)}))
+    return {"model": "model.onnx", "elements": 1, "properties": "reshape=64x48 mean=0 scale=1 color-format=rgb resize-mode=stretch"}
+
+
+@case
+def grids_of_one_size_in_an_open_file(folder):
+    """YOLOv5 exports in half precision so: axes are open, but what the grids are added to has to be of 640x640."""
+    nodes = [helper.make_node("MaxPool", ["picture"], ["cells"], kernel_shape=[32, 32], strides=[32, 32]), helper.make_node("Add", ["cells", "grid"], ["placed"]),
+             helper.make_node("ReduceMax", ["placed"], ["logits"], axes=[2, 3], keepdims=0)]
+    folder.write("model.onnx", model_of(nodes, {"picture": (TensorProto.FLOAT, [1, 3, "height", "width"])}, {"logits": (TensorProto.FLOAT, None)}, {"grid": np.zeros((1, 1, 20, 20), F)}))
+    return {"model": "model.onnx", "elements": 3}
+
+
+@case
+def mltu_with_its_characters(folder):
+    steps = np.zeros((1, 16, 5), F)
+    steps[0, range(16), [0, 4, 2, 2, 4, 2, *[4] * 10]] = 1                  # a blank é é blank é, the blank last
+    nodes = [helper.make_node("ReduceMean", ["picture"], ["mean"], keepdims=0), helper.make_node("Mul", ["mean", "zero"], ["nothing"]),
+             helper.make_node("Add", ["steps", "nothing"], ["output"])]
+    folder.write("model.onnx", model_of(nodes, {"picture": (TensorProto.FLOAT, [1, 32, 128, 3])}, {"output": (TensorProto.FLOAT, [1, 16, 5])}, {"zero": F(0), "steps": steps}))
+    folder.write("configs.yaml", "batch_size: 16\nheight: 32\nmax_text_length: 21\nvocab: a#é;\nwidth: 128\n")
+    return {"model": "model.onnx", "label": "aéé"}
+
+
+@case
 def classes_that_are_enlarged(folder):
     """Three masks, as segmentation_models.pytorch writes them: enlarged, then a sigmoid each. A quarter is of none."""
     masks = np.full((1, 3, 16, 16), -9, F)

@@ -189,6 +189,49 @@ TEST(Endings, AnchorsThatTheNetworkGives) {
   EXPECT_EQ(other.choose().name, "none");
 }
 
+// Priors of 64x64 by strides of 8, 16 and 32 from `least` pixels on, ten of which see one plate.
+Ending plate_by(float least) {
+  constexpr float kX = 30, kY = 34, kWidth = 24, kHeight = 9;
+  std::vector<float> loc, conf, points;
+  int seen = 0;
+  float side = least;
+  for (const int stride : {8, 16, 32}) {
+    for (int y = 0; y < 64 / stride; ++y)
+      for (int x = 0; x < 64 / stride; ++x)
+        for (const float prior : {side, 2 * side}) {
+          const float px = (static_cast<float>(x) + 0.5f) * static_cast<float>(stride),
+                      py = (static_cast<float>(y) + 0.5f) * static_cast<float>(stride);
+          const bool near = std::fabs(px - kX) < 16 && std::fabs(py - kY) < 10 && seen < 10;
+          seen += near;
+          conf.insert(conf.end(), {near ? 0.1f : 0.9f, near ? 0.9f : 0.1f});
+          for (const float v : {(kX - px) / prior * 10, (kY - py) / prior * 10,
+                                std::log(kWidth / prior) * 5, std::log(kHeight / prior) * 5})
+            loc.push_back(v);
+          for (int k = 0; k < 4; ++k)
+            points.insert(points.end(), {(kX - px) / prior * 10, (kY - py) / prior * 10});
+        }
+    side *= 4;
+  }
+  Ending c(64, 64);
+  c.add("loc", {1, 168, 4}, loc, "Concat");
+  c.add("conf", {1, 168, 2}, conf, "SoftMax");
+  c.add("landms", {1, 168, 8}, points, "Concat");
+  return c;
+}
+
+TEST(Endings, SizesOfThePriorsOfPlates) {
+  for (const float least : {16.0f, 24.0f, 12.0f}) {
+    const Ending c = plate_by(least);
+    EXPECT_EQ(c.choose().name, "retinaface");
+    EXPECT_TRUE(c.choose().attach_tensors);
+    const Results results = c.decode();
+    ASSERT_EQ(results.detections.size(), 1u) << least;
+    EXPECT_NEAR(results.detections[0].x_min, 18, 0.1) << least;
+    EXPECT_NEAR(results.detections[0].y_max, 38.5, 0.1) << least;
+    EXPECT_NEAR(results.detections[0].landmarks.at(0).x, 30, 0.1) << least;
+  }
+}
+
 TEST(Endings, StepsOfASoftmaxAreCharactersAndNoBoxes) {
   Ending c(160, 60);
   c.add("output", {1, 40, 31}, {}, "SoftMax");

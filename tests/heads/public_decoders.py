@@ -64,10 +64,11 @@ def ultraface_raw(outputs, size, _):
 
 
 def retinaface(outputs, size, options):
-    """Pytorch_Retinaface's priors; `points` corners or face points."""
+    """Pytorch_Retinaface's priors, from 16 pixels on or `least` (plates); points are corners or face points."""
     loc, conf, marks = (v.reshape(-1, v.shape[-1]) for v in outputs)
     priors = []
-    for stride, sides in ((8, (16, 32)), (16, (64, 128)), (32, (256, 512))) if not options.get("plates") else ((8, (24, 48)), (16, (96, 192)), (32, (384, 768))):
+    least = options.get("least", 16)
+    for stride, sides in ((8, (least, 2 * least)), (16, (4 * least, 8 * least)), (32, (16 * least, 32 * least))):
         for y in range(-(-int(size[1]) // stride)):
             for x in range(-(-int(size[0]) // stride)):
                 priors += [((x + .5) * stride / size[0], (y + .5) * stride / size[1], s / size[0], s / size[1]) for s in sides]

@@ -1,6 +1,7 @@
 // Reads offsets to prior boxes, with variances as in SSD: RetinaFace, UltraFace before its last
 // step, RetinaNet, EfficientDet, and MediaPipe's detectors (BlazeFace, palms, persons).
 #include <algorithm>
+#include <array>
 
 #include "engine/heads/base/conventions.h"
 #include "engine/heads/base/heads.h"
@@ -106,8 +107,48 @@ struct FaceHead {
   Family family;
   FaceOutputs parts;
   std::vector<Prior> priors;
-  int first_label = 0;  // label of the first class that is no background
-  size_t classes = 2;   // including the background
+  int first_label = 0;      // label of the first class that is no background
+  size_t classes = 2;       // including the background
+  Decided larger, smaller;  // first: priors are as many times larger, or smaller, as kSizes says
+
+  // Detectors of plates are trained with priors from 16, 24 or 12 pixels on, which no shape tells.
+  // Many priors see the same plate, and only by the right sizes do their boxes agree.
+  static constexpr std::array<float, 3> kSizes = {1, 1.5f, 0.75f};
+  float size_of_priors(const Floats& boxes, const std::vector<size_t>& likely, size_t best) const {
+    constexpr size_t kEnough = 8;
+    constexpr double kSurely = 0.6;  // of the spread by other sizes
+    if (parts.point_count != 4) return 1;
+    std::array<double, kSizes.size()> spread{};
+    size_t near = 0;
+    std::vector<float> buffer;
+    const auto box_of = [&](size_t i, float size) {
+      Prior prior = priors[i];
+      prior.width *= size;
+      prior.height *= size;
+      return ssd_decoded(prior, boxes.run(i * 4, 4, buffer));
+    };
+    for (const size_t i : likely) {
+      const Prior seen = box_of(best, 1), other = box_of(i, 1);
+      if (i == best || std::fabs(other.x - seen.x) > seen.width ||
+          std::fabs(other.y - seen.y) > seen.height)
+        continue;
+      ++near;
+      for (size_t k = 0; k < kSizes.size(); ++k) {
+        const Prior a = box_of(best, kSizes[k]), b = box_of(i, kSizes[k]);
+        spread[k] += (std::fabs(a.x - b.x) + std::fabs(a.width - b.width)) / a.width +
+                     (std::fabs(a.y - b.y) + std::fabs(a.height - b.height)) / a.height;
+      }
+    }
+    std::array<size_t, kSizes.size()> order = {0, 1, 2};
+    std::sort(order.begin(), order.end(),
+              [&](size_t a, size_t b) { return spread[a] < spread[b]; });
+    const bool sure = near >= kEnough && spread[order[0]] < kSurely * spread[order[1]];
+    const auto is = [&](size_t k) {
+      return !sure ? Decided::open : order[0] == k ? Decided::first : Decided::second;
+    };
+    if (larger.settle(is(1), Decided::second) == Decided::first) return kSizes[1];
+    return smaller.settle(is(2), Decided::second) == Decided::first ? kSizes[2] : 1;
+  }
 
   void operator()(std::span<const Tensor> outputs, const DecodeSettings& settings,
                   Results& results) const {
@@ -121,17 +162,35 @@ struct FaceHead {
     Candidates candidates(settings);
     std::vector<float> buffer;
     const size_t first = convention_of(family).background == Background::first ? 1 : 0;
-    for (size_t i = 0; i < n; ++i) {
+    const auto class_of = [&](size_t i) {
       size_t best = first;
       for (size_t k = first + 1; k < classes; ++k)
         if (scores[classes * i + k] > scores[classes * i + best]) best = k;
+      return best;
+    };
+    std::vector<size_t> likely;
+    size_t surest = 0;
+    for (size_t i = 0; i < n && parts.point_count == 4; ++i) {
+      if (scores[classes * i + class_of(i)] > scores[classes * surest + class_of(surest)])
+        surest = i;
+      if (scores[classes * i + class_of(i)] >= settings.threshold) likely.push_back(i);
+    }
+    const float size = size_of_priors(boxes, likely, surest);
+    const auto prior_of = [&](size_t i) {
+      Prior prior = priors[i];
+      prior.width *= size;
+      prior.height *= size;
+      return prior;
+    };
+    for (size_t i = 0; i < n; ++i) {
+      const size_t best = class_of(i);
       const float p = scores[classes * i + best];
       candidates.expect_probability(p);
       const float score =
           overlaps ? std::sqrt(std::clamp(p, 0.0f, 1.0f) * std::clamp((*overlaps)[i], 0.0f, 1.0f))
                    : p;
       if (!(score >= settings.threshold)) continue;
-      const Prior box = ssd_decoded(priors[i], boxes.run(i * width, 4, buffer));
+      const Prior box = ssd_decoded(prior_of(i), boxes.run(i * width, 4, buffer));
       candidates.add_centered(box.x, box.y, box.width, box.height, score,
                               first_label + static_cast<double>(best - 1), i);
     }
@@ -139,7 +198,7 @@ struct FaceHead {
            [&](const Candidate& kept, Detection& detection) {
              if (!points && !parts.joined) return;
              detection.skeleton = skeleton_for(parts.point_count);
-             const Prior& prior = priors[kept.row];
+             const Prior prior = prior_of(kept.row);
              for (size_t k = 0; k < parts.point_count; ++k) {
                const auto at = [&](size_t axis) {
                  return parts.joined ? boxes[kept.row * 14 + 4 + 2 * k + axis]
@@ -384,7 +443,7 @@ Match match_retinaface(const ModelFacts& facts) {
   if (!parts.boxes || !parts.scores || !(parts.points || parts.joined))
     return {Fit::no, "needs boxes [1,N,4], scores [1,N,2] and points [1,N,2K]", {}};
   const Family family = parts.joined ? Family::yunet_rows : Family::retinaface;
-  FaceHead head{facts, family, parts, face_priors(facts, parts.rows), 0, 2};
+  FaceHead head{facts, family, parts, face_priors(facts, parts.rows), 0, 2, {}, {}};
   if (head.priors.empty())
     return {Fit::no, "N is not that of known priors at strides 8, 16, 32 (, 64)", {}};
   Match match;
@@ -393,6 +452,12 @@ Match match_retinaface(const ModelFacts& facts) {
                  std::to_string(parts.rows) + " priors";
   match.fit = parts.point_count == 5 ? Fit::certain : Fit::likely;
   if (parts.point_count == 5) match.class_names = {"face"};
+  if (parts.point_count == 4) {
+    match.unsure = true;
+    match.assumptions.push_back(
+        "nothing says how large the priors of plates are: from 16 pixels on, until boxes of one "
+        "plate agree by 24 or 12 only; raw tensors are attached beside");
+  }
   match.picture = picture_of(family);
   match.classes = 1;
   return match;
@@ -418,7 +483,7 @@ Match match_ultraface(const ModelFacts& facts) {
   // The published file contains its last step: corners as shares. Corners are in order there, while
   // offsets have either sign.
   Match pair = match_boxes_scores(facts);
-  FaceHead raw{facts, Family::ultraface, parts, std::move(priors), 1, classes};
+  FaceHead raw{facts, Family::ultraface, parts, std::move(priors), 1, classes, {}, {}};
   Match match;
   match.decode = [raw, pair, form = Decided()](std::span<const Tensor> outputs,
                                                const DecodeSettings& settings, Results& results) {

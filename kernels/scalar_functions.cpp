@@ -36,6 +36,10 @@ constexpr UnaryFunction kUnary[] = {
     {"number_to_level",
      [](float x, float a, float b) { return std::isnan(x) ? a : nearest_level(x, a, b); },
      "round_even(fmin(fmax(x, ALPHA), BETA))"},
+    // number_to_level of x * (beta - alpha) + alpha
+    {"unit_to_level",
+     [](float x, float a, float b) { return nearest_level(x * (b - a) + a, a, b); },
+     "saturated(x) * (BETA - ALPHA) + (12582912.0f + ALPHA) - 12582912.0f"},
     // min(max(x, alpha), beta)
     {"clamp", [](float x, float a, float b) { return std::min(std::max(x, a), b); },
      "at_most(at_least(x, ALPHA), BETA)"},

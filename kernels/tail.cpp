@@ -258,7 +258,8 @@ class TailWriter {
     }
     const bool bytes = type == "uchar";
     if (bytes) pass("float2", name + "_scale", std::array<float, 2>{op.alpha, op.beta});
-    const std::string scaled = bytes ? " * " + name + "_scale.s0 + " + name + "_scale.s1" : "";
+    std::string scaled = bytes ? " * " + name + "_scale.s0" : "";
+    if (bytes && op.beta != 0) scaled += " + " + name + "_scale.s1";
     const int64_t offset = constant.empty() ? operand.offset : 0;
     const std::string loadv =
         aligned(desc_, offset, vector_, axes_, strides) ? "LOADV_ALIGNED(" : "LOADV(";

@@ -14,6 +14,25 @@
 #define round_even(x) rint(x)
 #endif
 
+// Limits a number to 0 .. 1, which NVIDIA's GPUs do in the instruction that computes it.
+#ifdef __NV_CL_C_VERSION
+inline float __attribute__((overloadable)) saturated(float x) {
+  float y;
+  asm("cvt.sat.f32.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+#define DEFINE_SATURATED(F)                               \
+  inline F __attribute__((overloadable)) saturated(F x) { \
+    return (F)(saturated(x.lo), saturated(x.hi));         \
+  }
+DEFINE_SATURATED(float2)
+DEFINE_SATURATED(float4)
+DEFINE_SATURATED(float8)
+DEFINE_SATURATED(float16)
+#else
+#define saturated(x) fmin(fmax(x, 0.0f), 1.0f)
+#endif
+
 // For gates (sigmoid, swish): exp(x), saturated for |x| > 87 (but on NVIDIA's GPUs), exp(x) - 1 for
 // x <= 0, tanh(x), erf(x), and x / y for 1 <= y < 2^126. For weights (softmax): exp(x) for x <= 0,
 // on CPUs 0 where that is smaller than the smallest normal number, since processors take a hundred

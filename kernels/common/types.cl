@@ -282,4 +282,16 @@ inline void store_aligned_level16(float16 v, __global uchar* p) {
 #define STORE_ALIGNED_level_8(v, p) STORE_level_8(v, p)
 #define STORE_ALIGNED_level_16(v, p) STORE_level_16(v, p)
 #endif
+// Store values of which 0 .. 1 stands for 0 .. HIGHEST, and others for the nearer of these.
+#define LEVELS_OF_UNITS(v) (saturated(v) * HIGHEST)
+#define STORE_unit_1(v, p) STORE_level_1(LEVELS_OF_UNITS(v), p)
+#define STORE_unit_2(v, p) STORE_level_2(LEVELS_OF_UNITS(v), p)
+#define STORE_unit_4(v, p) STORE_level_4(LEVELS_OF_UNITS(v), p)
+#define STORE_unit_8(v, p) STORE_level_8(LEVELS_OF_UNITS(v), p)
+#define STORE_unit_16(v, p) STORE_level_16(LEVELS_OF_UNITS(v), p)
+#define STORE_ALIGNED_unit_1(v, p) STORE_ALIGNED_level_1(LEVELS_OF_UNITS(v), p)
+#define STORE_ALIGNED_unit_2(v, p) STORE_ALIGNED_level_2(LEVELS_OF_UNITS(v), p)
+#define STORE_ALIGNED_unit_4(v, p) STORE_ALIGNED_level_4(LEVELS_OF_UNITS(v), p)
+#define STORE_ALIGNED_unit_8(v, p) STORE_ALIGNED_level_8(LEVELS_OF_UNITS(v), p)
+#define STORE_ALIGNED_unit_16(v, p) STORE_ALIGNED_level_16(LEVELS_OF_UNITS(v), p)
 #define STOREV_ALIGNED(type, V, v, p) CAT(CAT(STORE_ALIGNED_, type), CAT(_, V))(v, p)

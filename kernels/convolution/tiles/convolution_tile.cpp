@@ -5,6 +5,7 @@
 #include <cmath>
 #include <span>
 
+#include "kernels/convolution/tiles/unit_levels.h"
 #include "kernels/described_point.h"
 #include "kernels/registers.h"
 #include "kernels/shape_util.h"
@@ -416,11 +417,18 @@ void add_stored_tail(const OpDesc& desc, int vector, const TailAxes& axes,
                      const DeviceTraits& traits, KernelSpec& spec, KernelPlan& plan) {
   const bool rounds =
       traits.vendor != Vendor::intel && quantizes(desc.tail) && desc.tail.back().alpha == 0;
-  spec.defines.emplace_back("STORED", rounds ? "level" : storage_name(desc.outputs[0].type));
+  const bool units = rounds && traits.vendor == Vendor::nvidia;
+  spec.defines.emplace_back("STORED", units    ? "unit"
+                                      : rounds ? "level"
+                                               : storage_name(desc.outputs[0].type));
   OpDesc stored = desc;
   if (!traits.is_cpu) limit_numbers(stored);
   if (rounds)
     stored.tail.back() = {traits.is_cpu ? "clamp" : "clamp_number", 0, desc.tail.back().beta};
+  if (units) {
+    spec.defines.emplace_back("HIGHEST", std::to_string(desc.tail.back().beta) + "f");
+    limit_units(stored);
+  }
   add_tail(stored, vector, axes, spec, plan);
 }
 

@@ -246,6 +246,44 @@ TEST(MatrixInstructions, BytesMakeUpForShifts) {
   }
 }
 
+// Limits of quantised values as NVIDIA's GPUs compute them: in the middle of a tail, of levels below 0,
+// around bytes that it adds, and of fewer than 256 levels.
+TEST(MatrixInstructions, BytesLimitUnits) {
+  DeviceTraits traits = matrix_traits();
+  traits.vendor = Vendor::nvidia;
+  traits.compute_units = 0;
+  if (!traits.wgmma) traits.local_memory = 227 << 10;
+  const ConvolutionCase c = {
+      "Convolution", {2, 32, 5, 7}, {64, 32, 1, 1}, "1,1", "0,0", "1,1", "3"};
+  const auto number = [](float value) {
+    return Tensor::of<float>(ElementType::f32, {1, 1, 1, 1}, {value});
+  };
+  for (const auto& [low, levels] : {std::pair{0.f, 256}, {-14.f, 256}, {0.f, 128}}) {
+    std::vector<Tensor> inputs;
+    OpDesc desc = describe(c, ElementType::u8, inputs);
+    const Shape channels = {1, 64, 1, 1};
+    add_constant(desc, inputs, "multiply", random_tensor(channels, 2e-4f, 5e-4f, 3));
+    add_constant(desc, inputs, "add", random_tensor(channels, 50, 150, 4));
+    desc.tail.push_back({"to_level", low, low + 255});
+    add_constant(desc, inputs, "multiply", number(0.31f));
+    add_constant(desc, inputs, "add", number(-7.3f));
+    add_bytes(desc, inputs);
+    add_constant(desc, inputs, "multiply", number(1.73f));
+    add_constant(desc, inputs, "add", number(40.2f));
+    desc.tail.push_back({"to_byte", 0, static_cast<float>(levels - 1)});
+    desc.outputs[0].type = ElementType::u8;
+    const Tolerance one_level{2.0 / (levels - 1), 0};  // of the largest value, not of all levels
+    for (const char* family : {"conv_mma", "conv_wgmma"})
+      check_op(desc, inputs, one_level, &traits, family);
+    // Without a product before them, limits bring one.
+    inputs.resize(2);
+    desc.inputs.resize(2);
+    desc.constants.resize(2);
+    desc.tail = {{"to_byte", 0, static_cast<float>(levels - 1)}};
+    check_op(desc, inputs, one_level, &traits, "conv_mma");
+  }
+}
+
 TEST(MatrixInstructions, Tails) {
   const DeviceTraits traits = matrix_traits();
   for (size_t i : {1, 2}) {

@@ -201,6 +201,11 @@ class TailWriter {
                         " x, int n, int h, int w, int c, int left TAIL_PARAMS) {\n" + body_ +
                         "  return x;\n}\n";
     }
+    if (!ahead_.empty())
+      tail_.ahead =
+          "#define TAIL_AHEAD(n, h, w, c, count) FN(tail_ahead)(n, h, w, c, count TAIL_ARGS)\n"
+          "static void FN(tail_ahead)(int n, int h, int w, int c, int count TAIL_PARAMS) {\n" +
+          ahead_ + "}\n";
     return std::move(tail_);
   }
 
@@ -256,6 +261,9 @@ class TailWriter {
       pass("int4", name + "_strides", strides);
       at = address_text(name);
     }
+    if (constant.empty() && !op.padded)
+      ahead_ += "  for (int i = 0; i < count; i += 128 / sizeof(" + type +
+                "))\n    asm volatile(\"prefetch.global.L2 [%0];\" ::\"l\"(" + at + " + i));\n";
     const bool bytes = type == "uchar";
     if (bytes) pass("float2", name + "_scale", std::array<float, 2>{op.alpha, op.beta});
     std::string scaled = bytes ? " * " + name + "_scale.s0" : "";
@@ -294,7 +302,7 @@ class TailWriter {
   KernelPlan& plan_;
   const std::string v_ = std::to_string(vector_), float_v_ = vector_ == 1 ? "float" : "float" + v_;
   Tail tail_;
-  std::string params_, args_, body_;
+  std::string params_, args_, body_, ahead_;
   size_t operands_ = 0;
   bool forked_ = false;
 };

@@ -36,8 +36,13 @@ int64_t count_activations(const OpDesc& desc);
 //                              left:  the number of these channels that exist (>= V: all)
 //                              c:     a multiple of V if the number of channels is one, because
 //                                     operands are then read as whole vectors
+//
+// `ahead` defines one more macro, which starts to bring what the tail reads of activations into the
+// second-level cache of NVIDIA's GPUs. It is "" if there are none.
+//
+//   TAIL_AHEAD(n, h, w, c, count)  count: of channels
 struct Tail {
-  std::string prologue;
+  std::string prologue, ahead;
   std::vector<Argument> arguments;  // to append to KernelSpec::arguments, in order
 };
 

@@ -70,7 +70,9 @@ inline float FN(product)(__local const uint4* a, __local const uint4* b, int i) 
 
 // Declares the sums of a work-item: sums[j * 4 + k] belongs to pixel lane / 4 + k / 2 * 8 of the
 // warp and to the channel of column j * 8 + lane % 4 * 2 + k % 2.
-#if BYTES
+#if BYTES && defined(START_SUM)
+#define START(i) slice > 0 ? 0 : START_SUM  // all sums begin with the same number
+#elif BYTES
 #define START(i)                                                               \
   slice > 0 ? 0                                                                \
             : AT(start_sums)[first_channel + i / (2 * VECTOR) * (4 * VECTOR) + \
@@ -107,8 +109,8 @@ inline float FN(product)(__local const uint4* a, __local const uint4* b, int i) 
 
 // Copies the pixel at a place of the input, or what stands for it outside of the input. The
 // products with zero points are part of the sums; those past the last tap have weights of 0.
-#if BYTES
 #define OUTSIDE AT(weights) + (size_t)a.blocks*(SLICES * a.steps) * (COLUMNS * CHUNKS)
+#if BYTES
 #define COPY_PIXELS(to, place, inside) \
   FN(copy_pixels)(to, inside ? AT(in) + (place) : OUTSIDE, true)
 #else

@@ -37,25 +37,33 @@ constexpr int64_t kFewColumns = 48, kLongSum = 3072;
 // three of 128 x 64 take 0.9. A fourth gains nothing: its values no longer fit into registers.
 constexpr int kMostGroups = 3;
 
+// Warps that copy for the others in convolution_wgmma_producer.cl: with fewer of them, registers would
+// still be set aside for four.
+constexpr int kProducers = 4;
+// That kernel notes in 32 bits which taps of a row lie in the input, and some past the last one.
+constexpr int64_t kMostTaps = 27;
+
 struct Point {
   int columns, warpgroups, stages, chunks;
   // 0: convolution_wgmma.cl; else the number of buffers of convolution_wgmma_taps.cl.
   int buffers = 0;
-  int slices = 1;  // parts of the sum, computed by separate warpgroups
+  int slices = 1;     // parts of the sum, computed by separate warpgroups
+  int producers = 0;  // warps that copy for the others; 0: all copy
 
-  static constexpr std::array<Parameter<Point>, 6> parameters() {
+  static constexpr std::array<Parameter<Point>, 7> parameters() {
     return {{{"COLUMNS", &Point::columns},
              {"WARPGROUPS", &Point::warpgroups},
              {"STAGES", &Point::stages},
              {"CHUNKS", &Point::chunks},
              {"BUFFERS", &Point::buffers},
-             {"SLICES", &Point::slices}}};
+             {"SLICES", &Point::slices},
+             {"PRODUCERS", &Point::producers}}};
   }
   // Returns whether a step's products still run when the next step's begin. Its tiles are then
   // filled one step later, which needs at least four stages.
   bool late() const { return stages >= 4; }
   int64_t pixels() const { return int64_t{64} * warpgroups; }
-  int items() const { return 128 * warpgroups * slices; }
+  int items() const { return 128 * warpgroups * slices + 32 * producers; }
 };
 
 // Returns the channels of a pixel that are copied at once.
@@ -92,11 +100,12 @@ int64_t tiled_pixels(const ConvShape& s, const Point& p) {
   return p.buffers > 0 ? Places(s).of(s) : s.pixels();
 }
 size_t shared_bytes(const ConvShape& s, const Point& p) {
-  // Each stage has two barriers.
+  // Each stage has two barriers, and producers tell each other where rows of pixels lie.
   const int64_t chunks =
       p.buffers > 0
           ? (p.buffers * Places(s).read_by(s, p) + p.stages * p.columns) * p.chunks + p.stages
-          : p.stages * (p.pixels() + p.columns) * p.chunks;
+          : p.stages * (p.pixels() + p.columns) * p.chunks +
+                (p.producers > 0 ? p.stages + p.pixels() / 2 : 0);
   return static_cast<size_t>(p.slices * chunks * kChunkBytes);
 }
 
@@ -104,7 +113,9 @@ size_t shared_bytes(const ConvShape& s, const Point& p) {
 // memory limit.
 int groups_at_once(const ConvShape& s, const Point& p) {
   constexpr int64_t kRegisters = 65536, kReserved = 1024;  // of a compute unit; bytes of each group
-  const int64_t registers = p.items() * 8 * ceil_div(p.columns / 2 + (p.buffers > 0 ? 52 : 46), 8);
+  // Registers are given to four warps at once.
+  const int64_t registers =
+      ceil_div(p.items(), 128) * 128 * 8 * ceil_div(p.columns / 2 + (p.buffers > 0 ? 52 : 46), 8);
   const auto shared = static_cast<int64_t>(shared_bytes(s, p)) + kReserved;
   return to_int(std::max<int64_t>(
       1, std::min(kRegisters / registers, static_cast<int64_t>(kMostLocal) / shared)));
@@ -123,7 +134,65 @@ struct Costs {
   // Share of the shorter one of computing and memory that adds to the longer one.
   double both = 0.4;
 };
+// Returns the bytes that a layer reads and writes, without its weights.
+double moved_bytes(const OpDesc& desc) {
+  double bytes = 0;
+  const auto add = [&](const TensorDesc& tensor) {
+    bytes += static_cast<double>(tensor.elements()) * static_cast<double>(size_of(tensor.type));
+  };
+  for (size_t i = 0; i < desc.inputs.size(); ++i)
+    if (desc.constants[i].empty()) add(desc.inputs[i]);
+  for (const TensorDesc& output : desc.outputs) add(output);
+  return bytes;
+}
+
+// Constants of work-groups with producers, fitted to 378 timings of layers of ResNet-50, YOLOv8s and
+// MobileNetV2 at batch 8 to 128 on three H200s, in the units of Costs. Where both models choose, layers
+// take 1 to 3 % longer than at the best point.
+struct ProducerCosts {
+  double launch = 5.68, clock = 1700, memory = 4.75e6;
+  double local = 149, step = 568, start = 1494;
+  // Per element of a tile: for its sum, halves and bytes that the tail reads, gates, and limits of
+  // quantised values; and how many times as long these take where they keep the compute unit busy.
+  double store = 0.0225, half = 0.0262, byte = 0.003, gate = 0.0229, limit = 0.0107;
+  double crowded = 4.03;
+  double alone = 391;  // waiting for what the tail reads, per tile of a work-group that is alone
+  double both = 0.17;
+  double bytes = 0.97;  // Costs take the other points of layers of bytes for so much shorter
+};
+double producer_cost(const OpDesc& desc, const ConvShape& s, const Point& p,
+                     const DeviceTraits& traits) {
+  constexpr ProducerCosts c;
+  const double units = std::max(traits.compute_units, 1u), at_once = groups_at_once(s, p);
+  const auto steps = static_cast<double>(steps_of(s, p, chunk_of(desc)));
+  const auto pixels = static_cast<double>(p.pixels());
+  const auto tiles =
+      static_cast<double>(ceil_div(s.pixels(), p.pixels()) * ceil_div(s.out_channels, p.columns));
+  // Taps copy from the first-level cache, which is the same memory.
+  const double rows = pixels * (s.taps() > 1 ? 2 : 1) + p.columns + p.warpgroups * (64 + p.columns);
+  const double busy = std::max(steps * p.chunks / 2 * p.columns / 2 * p.warpgroups,
+                               steps * rows * p.chunks * kChunkBytes / c.local);
+  const auto tensors = static_cast<double>(count_activations(desc));
+  double element = c.store + tensors * (takes_bytes(desc) ? c.byte : c.half);
+  for (const PostOp& op : desc.tail)
+    element += op.function == "swish" || op.function == "sigmoid"      ? c.gate
+               : op.function == "to_byte" || op.function == "to_level" ? c.limit
+                                                                       : 0;
+  const double own = pixels * p.columns * element, wait = at_once > 1 ? 0 : c.alone * tensors;
+  const double alone = std::max(busy, steps * c.step) + c.start + own;
+  const auto wave = [&](double n) {
+    return n > 0 ? std::max(alone, n * (busy + own * c.crowded)) + wait : 0;
+  };
+  const double waves = std::floor(tiles / (units * at_once));
+  const double left = std::ceil((tiles - waves * units * at_once) / units);
+  const double computing = (waves * wave(at_once) + wave(left)) / c.clock;
+  const double moving = moved_bytes(desc) / c.memory;
+  return (takes_bytes(desc) ? c.bytes : 1) *
+         (c.launch + std::max(computing, moving) + c.both * std::min(computing, moving));
+}
+
 double cost_of(const OpDesc& desc, const ConvShape& s, const Point& p, const DeviceTraits& traits) {
+  if (p.producers > 0) return producer_cost(desc, s, p, traits);
   constexpr Costs c;
   const double units = std::max(traits.compute_units, 1u);
   const auto steps = static_cast<double>(steps_of(s, p, chunk_of(desc)));
@@ -161,14 +230,7 @@ double cost_of(const OpDesc& desc, const ConvShape& s, const Point& p, const Dev
   const double left = std::ceil((tiles - waves * units * at_once) / units);
   const double computing = (waves * wave(at_once) + wave(left)) / c.clock;
 
-  double bytes = 0;
-  const auto add = [&](const TensorDesc& tensor) {
-    bytes += static_cast<double>(tensor.elements()) * static_cast<double>(size_of(tensor.type));
-  };
-  for (size_t i = 0; i < desc.inputs.size(); ++i)
-    if (desc.constants[i].empty()) add(desc.inputs[i]);
-  for (const TensorDesc& output : desc.outputs) add(output);
-  const double moving = bytes / c.memory;
+  const double moving = moved_bytes(desc) / c.memory;
   return c.launch + std::max(computing, moving) + c.both * std::min(computing, moving);
 }
 
@@ -200,15 +262,23 @@ std::vector<Point> points_of(const OpDesc& desc, const ConvShape& s, const Devic
     for (const auto& [columns, warpgroups, stages] :
          {std::tuple{128, 1, 3}, {64, 2, 3}, {128, 1, 4}})
       add({columns, warpgroups, stages, 4});
-    if (s.in_channels < 8 * chunk) return points;
   } else {
     if (s.taps() * s.in_channels == 8 * chunk) add({128, 1, 2, 8});
     for (const auto& [columns, warpgroups, stages] :
          {std::tuple{128, 1, 3}, {128, 2, 3}, {64, 2, 3}, {128, 1, 4}, {64, 1, 4}, {256, 1, 4}})
       add({columns, warpgroups, stages, 8});
   }
-  for (const auto& [columns, warpgroups] : {std::pair{128, 2}, {128, 3}, {128, 4}, {256, 2}})
-    add({columns, warpgroups, 4, 8});
+  if (s.in_channels >= 8 * chunk)
+    for (const auto& [columns, warpgroups] : {std::pair{128, 2}, {128, 3}, {128, 4}, {256, 2}})
+      add({columns, warpgroups, 4, 8});
+  // A single tap whose channels are no whole steps takes longer with producers.
+  const int step_chunks = s.in_channels < 8 * chunk ? 4 : 8;
+  if (s.taps() <= kMostTaps && (s.taps() > 1 || s.in_channels % (step_chunks * chunk) == 0))
+    for (const auto& [columns, warpgroups, stages] :
+         {std::tuple{64, 2, 3}, {128, 2, 4}, {128, 2, 6}, {128, 3, 4}})
+      // Three warpgroups of bytes need more registers than there are.
+      if (!takes_bytes(desc) || warpgroups < 3)
+        add({columns, warpgroups, stages, step_chunks, 0, 1, kProducers});
   const bool taps_share = taps_can_share(s, 8 * chunk);
   // If there are few tiles, several slices share the steps of each. A slice takes whole parts of
   // the channels.
@@ -384,14 +454,19 @@ KernelPlan wgmma_plan(const OpDesc& desc, const TileProblem& problem, const Devi
     return integers;
   });
   KernelSpec spec;
-  spec.source = point.buffers > 0 ? "convolution_wgmma_taps.cl" : "convolution_wgmma.cl";
+  spec.source = point.buffers > 0     ? "convolution_wgmma_taps.cl"
+                : point.producers > 0 ? "convolution_wgmma_producer.cl"
+                                      : "convolution_wgmma.cl";
   const auto define = [&](const char* name, int64_t value) {
     spec.defines.emplace_back(name, std::to_string(value));
   };
   const ElementType out = desc.outputs[0].type;
   const bool ptx = traits.wgmma;
   spec.defines.emplace_back("T", storage_name(out));
-  if (bytes) add_start_sums(desc, problem, blocks * point.columns, spec, plan);
+  if (bytes) {
+    add_start_sums(desc, problem, blocks * point.columns, spec, plan);
+    if (zero == 0) define("START_SUM", has_small_sums(desc) ? kBitsOfSmallSums : 0);
+  }
   define("VECTOR", kVector);
   define("COLUMNS", point.columns);
   define("WARPGROUPS", point.warpgroups);
@@ -412,6 +487,10 @@ KernelPlan wgmma_plan(const OpDesc& desc, const TileProblem& problem, const Devi
     define("HALO_ROWS", Places(s).read_by(s, point));
     define("BUFFERS", point.buffers);
   }
+  if (point.producers > 0) {
+    define("PRODUCERS", 32 * point.producers);
+    define("ZERO_OUTSIDE", zero == 0);
+  }
   define("COPIES_LEFT", point.stages - 2 - point.late());
   if (ptx) {
     const int groups = std::min(groups_at_once(s, point), kMostGroups);
@@ -428,11 +507,14 @@ KernelPlan wgmma_plan(const OpDesc& desc, const TileProblem& problem, const Devi
   if (bytes) spec.arguments.push_back(Argument::packed(1, sizeof(int32_t)));
   spec.arguments.push_back(Argument::output(0, size_of(out)));
   spec.arguments.push_back(Argument::value(args));
-  add_stored_tail(desc, kVector, walk.axes, traits, spec, plan);
-  spec.local = {static_cast<size_t>(128 * point.warpgroups), static_cast<size_t>(point.slices), 1};
-  spec.global = {
-      static_cast<size_t>(ceil_div(args.pixels, point.pixels()) * blocks) * spec.local[0],
-      spec.local[1], 1};
+  add_stored_tail(desc, kVector, walk.axes, traits, spec, plan, ptx && point.producers > 0);
+  spec.local = {static_cast<size_t>(128 * point.warpgroups + 32 * point.producers),
+                static_cast<size_t>(point.slices), 1};
+  int64_t groups = ceil_div(args.pixels, point.pixels()) * blocks;
+  if (point.producers > 0)
+    groups =
+        std::min(groups, std::max<int64_t>(traits.compute_units, 1) * groups_at_once(s, point));
+  spec.global = {static_cast<size_t>(groups) * spec.local[0], spec.local[1], 1};
   spec.marked_ptx = ptx;
   plan.launches.push_back(std::move(spec));
   return plan;

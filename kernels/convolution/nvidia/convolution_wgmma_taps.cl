@@ -14,6 +14,7 @@ typedef struct {
 } FN(Args);
 
 #include "kernels/common/warpgroup.cl"
+#include "kernels/common/warpgroup_barrier.cl"
 
 #define BUFFER (HALO_ROWS * CHUNKS)
 #define STAGE (COLUMNS * CHUNKS)
@@ -21,35 +22,6 @@ typedef struct {
 #define PASSES ((HALO_ROWS + ROWS - 1) / ROWS)
 #define SLICE_TILES (BUFFERS * BUFFER + STAGES * STAGE)
 #define GAPS 1
-
-#if WGMMA_PTX
-// A stage of weights has two barriers in local memory: its phases end when it is full, and when all warps
-// have multiplied it. The phases are numbered modulo 2.
-#define FULL(stage) (barriers + (stage)*16)
-#define FREE(stage) (barriers + (stage)*16 + 8)
-inline void FN(make_barrier)(uint barrier, uint arrivals) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
-}
-inline void FN(arrive)(uint barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
-inline void FN(await)(uint barrier, uint phase) {
-  asm volatile(
-      "{ .reg .pred done; AGAIN: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1; "
-      "@done bra DONE; bra AGAIN; DONE: }" ::"r"(barrier),
-      "r"(phase)
-      : "memory");
-}
-// Starts to copy a step's weights.
-inline void FN(copy_weights)(__local uint4* to, __global const uint4* from, uint barrier) {
-  asm volatile(
-      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%2], %3; "
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %3, [%2];" ::
-          "r"((uint)(size_t)to),
-      "l"(from), "r"(barrier), "r"(STAGE * 16)
-      : "memory");
-}
-#endif
 
 WORK_GROUP(ITEMS, SLICES, 1)
 KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args) a TAIL_PARAMS) {
@@ -69,8 +41,7 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
       FN(make_barrier)(FULL(s), 1);
       FN(make_barrier)(FREE(s), 4 * WARPGROUPS);
     }
-    // The fence makes the initialised barriers visible to the asynchronous copies.
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    PUBLISH_BARRIERS;
   }
   SLICE_BARRIER;
 #else
@@ -103,10 +74,10 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
 
   __global const uint4* weight = AT(weights) + (size_t)(block * SLICES + slice) * a.steps * STAGE;
 #if WGMMA_PTX
-#define READ_WEIGHTS(stage)                                         \
-  {                                                                 \
-    FN(copy_weights)(columns + (stage)*STAGE, weight, FULL(stage)); \
-    weight += STAGE;                                                \
+#define READ_WEIGHTS(stage)                                                                     \
+  {                                                                                             \
+    FN(copy_weights)((uint)(size_t)(columns + (stage)*STAGE), weight, FULL(stage), STAGE * 16); \
+    weight += STAGE;                                                                            \
   }
   if (item == 0)
     for (int s = 0; s < min(STAGES, a.steps); ++s) READ_WEIGHTS(s)

@@ -414,7 +414,7 @@ void limit_numbers(OpDesc& desc) {
 }  // namespace
 
 void add_stored_tail(const OpDesc& desc, int vector, const TailAxes& axes,
-                     const DeviceTraits& traits, KernelSpec& spec, KernelPlan& plan) {
+                     const DeviceTraits& traits, KernelSpec& spec, KernelPlan& plan, bool ahead) {
   const bool rounds =
       traits.vendor != Vendor::intel && quantizes(desc.tail) && desc.tail.back().alpha == 0;
   const bool units = rounds && traits.vendor == Vendor::nvidia;
@@ -429,7 +429,9 @@ void add_stored_tail(const OpDesc& desc, int vector, const TailAxes& axes,
     spec.defines.emplace_back("HIGHEST", std::to_string(desc.tail.back().beta) + "f");
     limit_units(stored);
   }
-  add_tail(stored, vector, axes, spec, plan);
+  const Tail tail = make_tail(stored, vector, axes, plan);
+  spec.prologue += tail.prologue + (ahead ? tail.ahead : "");
+  spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
 }
 
 KernelSpec tile_launch(const char* source, const OpDesc& desc, const TileProblem& problem,

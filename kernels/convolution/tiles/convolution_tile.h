@@ -160,9 +160,10 @@ struct TileShape {
 
 // Does what add_tail() does, for a kernel that stores its output by STOREV(STORED, ...), and
 // defines STORED. A CPU rounds to bytes while storing them, which takes less than a tail that
-// rounds.
+// rounds. `ahead`: the kernel uses TAIL_AHEAD where it is defined (Tail::ahead).
 void add_stored_tail(const OpDesc& desc, int vector, const TailAxes& axes,
-                     const DeviceTraits& traits, KernelSpec& spec, KernelPlan& plan);
+                     const DeviceTraits& traits, KernelSpec& spec, KernelPlan& plan,
+                     bool ahead = false);
 
 // Returns why no tile kernel can compute the problem, or "". `weights`: packed elements of one
 // output channel.

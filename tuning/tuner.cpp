@@ -433,6 +433,17 @@ std::vector<KernelChoice> first_candidates(const OpDesc& desc, const DeviceTrait
   return first;
 }
 
+std::vector<KernelChoice> untuned_candidates(const OpDesc& desc, const DeviceTraits& traits,
+                                             const KernelFamily& family) {
+  constexpr size_t kMost = 8;
+  const KernelFamily* const families[] = {&family};
+  std::vector<KernelChoice> candidates;
+  for (KernelChoice& choice : first_candidates(desc, traits, families, {}))
+    if (candidates.size() < kMost && std::ranges::find(candidates, choice) == candidates.end())
+      candidates.push_back(std::move(choice));
+  return candidates;
+}
+
 double expected_gain(const KernelChoice& choice, const OpDesc& desc, const DeviceTraits& traits) {
   const std::vector<TuningPoint> space = choice.family->space(desc, traits);
   std::vector<double> rivals(space.size(), 1.0);

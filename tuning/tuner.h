@@ -53,6 +53,12 @@ std::vector<KernelChoice> first_candidates(const OpDesc& desc, const DeviceTrait
                                            std::span<const KernelFamily* const> families,
                                            std::span<const KernelChoice> guesses);
 
+// Returns the kernels that are built in turn while the driver says that the one before spills
+// registers: the family's heuristic, then the cheapest other points. They are few, because each is
+// compiled.
+std::vector<KernelChoice> untuned_candidates(const OpDesc& desc, const DeviceTraits& traits,
+                                             const KernelFamily& family);
+
 // Returns the share of a kernel's time that a search may be expected to save, if a cost model chose
 // the kernel without comparing it with measurements of the device. It is large if other points of
 // the family are predicted to take hardly longer, and nearly zero if there is none. Without a

@@ -228,12 +228,10 @@ HostWeights ModelCompiler::build_tuned(Tuning& tuning, const Progress& progress,
     return !network_->traits.is_cpu && network_->whole.persistent.empty();
   };
   const auto spilled = [this](size_t step) { return spilled_bytes(network_->whole, step); };
-  replaces_spilling_ = true;
   while (has_answers() && tuning.avoid_spills(network_->plan(), spilled)) {
     choose_kernels(network_->whole.plan, network_->traits, tuning.chooser());
     weights = build_for_device(progress, persistent && !tuning.measures());
   }
-  replaces_spilling_ = false;
   if (!tuning.measures()) return weights;
   const bool changed = tuning.measure(network_, observer);
   choose_preprocess(tuning);
@@ -676,14 +674,10 @@ void ModelCompiler::build(SizedPlan& sized, const Progress& progress) {
     }
     sized.kernel_names.push_back(std::move(names));
   }
-  ocl::BuildOptions options{
-      network_->cache.get(),
-      config_.max_num_threads,
-      config_.sources_dumps_dir,
-      progress,
-      &sized == &network_->whole && !replaces_spilling_ ? nullptr : network_->whole.programs.get(),
-      {},
-      config_.dump_kernels ? "." : ""};
+  ocl::BuildOptions options{network_->cache.get(),          config_.max_num_threads,
+                            config_.sources_dumps_dir,      progress,
+                            network_->whole.programs.get(), {},
+                            config_.dump_kernels ? "." : ""};
   if (network_->cuda != nullptr) {
     const ocl::Instantiation sums = program_of_sums();
     if (&sized == &network_->whole) wanted.push_back(sums);

@@ -93,7 +93,6 @@ class ModelCompiler {
   FirstTierMaker* first_tier_ = nullptr;  // null if no first tier is wanted
   std::optional<GraphCache> graphs_;      // none without a cache
   CompileReport report_;
-  bool replaces_spilling_ = false;  // true: build() keeps the programs that do not change
 };
 
 }  // namespace clinfer

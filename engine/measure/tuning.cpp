@@ -195,7 +195,6 @@ void Tuning::look_up(TuningProblem& problem, const OpDesc& desc,
 }
 
 bool Tuning::avoid_spills(const Plan& plan, const std::function<uint64_t(size_t step)>& spilled) {
-  constexpr size_t kMostTried = 8;  // each is compiled
   bool changed = false;
   std::set<const TuningProblem*> seen;
   for (const KernelLayer& layer : kernel_layers(plan)) {
@@ -207,19 +206,13 @@ bool Tuning::avoid_spills(const Plan& plan, const std::function<uint64_t(size_t 
     const uint64_t bytes = spilled(layer.number);
     problem.settled = bytes == 0;
     if (problem.settled) continue;
-    problem.spilled.push_back({before, bytes});
-    const KernelFamily* const families[] = {before.family};
+    problem.spilled.push_back(bytes);
     const std::vector<KernelChoice> candidates =
-        first_candidates(layer.step->desc, traits_, families, {});
-    using Spilled = TuningProblem::Spilled;
-    const auto next = std::ranges::find_if(candidates, [&](const KernelChoice& candidate) {
-      return std::ranges::find(problem.spilled, candidate, &Spilled::choice) ==
-             problem.spilled.end();
-    });
-    problem.settled = next == candidates.end() || problem.spilled.size() == kMostTried;
-    problem.choice = problem.settled
-                         ? std::ranges::min_element(problem.spilled, {}, &Spilled::bytes)->choice
-                         : *next;
+        untuned_candidates(layer.step->desc, traits_, *before.family);
+    problem.settled = problem.spilled.size() == candidates.size();
+    const auto least = std::ranges::min_element(problem.spilled) - problem.spilled.begin();
+    problem.choice =
+        candidates[problem.settled ? static_cast<size_t>(least) : problem.spilled.size()];
     problem.fallback = problem.choice;
     changed = changed || problem.choice != before;
     log(LogArea::plan, LogLevel::debug, [&] {

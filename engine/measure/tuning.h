@@ -41,8 +41,8 @@ class Tuning {
   // Returns the tuning point of the kernel that converts frames into an input (preprocess_op()).
   TuningPoint choose_preprocess(const OpDesc& desc);
 
-  // Gives up untuned kernels that spill registers: takes the next candidate of their family, and if
-  // several in a row spill, the one that spills least. `spilled` returns the bytes that a step's
+  // Gives up untuned kernels that spill registers: takes the next of untuned_candidates(), and if
+  // all of them spill, the one that spills least. `spilled` returns the bytes that a step's
   // kernels spill as they are built. Returns true if choose() returns other kernels from now on,
   // which are to be built and asked about in turn.
   bool avoid_spills(const Plan& plan, const std::function<uint64_t(size_t step)>& spilled);

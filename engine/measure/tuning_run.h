@@ -22,12 +22,8 @@ struct TuningProblem {
   LayerTuning::Source source = LayerTuning::Source::untuned;
   bool has_choice = false, partial = false, measured = false, reverted = false;
   std::string lapsed;
-  // Untuned kernels that were built and spill registers.
-  struct Spilled {
-    KernelChoice choice;
-    uint64_t bytes = 0;
-  };
-  std::vector<Spilled> spilled;
+  // The bytes of registers that the first of untuned_candidates() spill, as they were built.
+  std::vector<uint64_t> spilled;
   bool settled = false;  // true if the untuned kernel is not to be asked about again
   double ns = 0, default_ns = 0;
   size_t tried = 0;

@@ -43,25 +43,24 @@ std::vector<TuningPoint> points(const OpDesc& desc, const DeviceTraits& traits,
                                 std::initializer_list<int> group_sizes) {
   const ConvShape shape = convolution_problem(desc).shape;
   const int64_t channels = shape.groups;
-  // Intel's GPUs have registers for 32 sums (tests/kernels/ocloc) only in narrow kernels of halves
-  // or bytes that are stored as they came. Wide kernels have columns of four pixels at most.
-  const size_t size = size_of(desc.inputs[0].type);
-  const bool small = size < 4 && size == size_of(desc.outputs[0].type) && shape.kernel[2] <= 3;
+  const auto size = static_cast<int64_t>(size_of(desc.inputs[0].type));
+  const int64_t weight = size == 1 ? 4 : size;  // those of bytes are floats
   std::vector<TuningPoint> space;
   const auto add = [&](int vector, int tile_p, int lanes, int rows) {
     space.push_back({{{"VECTOR", vector}, {"TILE_P", tile_p}, {"LANES", lanes}, {"ROWS", rows}}});
   };
   for (int vector : {16, 8, 4, 2, 1}) {
     if (vector > channels || (!traits.is_cpu && vector > 8)) continue;
-    const bool many = small && (size == 1 ? vector <= 4 : vectors_aligned(desc, traits, vector));
     for (int tile_p : {4, 2, 8, 1}) {
       if (traits.is_cpu) {
         add(vector, tile_p, 1, 1);
         continue;
       }
-      if (has_few_registers(traits) &&
-          (vector * tile_p > (many ? 32 : 16) || (shape.kernel[2] > 3 && tile_p > 4)))
-        continue;
+      // Counts sums, a row of weights, and the columns of a row that the tile reads; the tile and
+      // each of its pixels have a place.
+      const int64_t columns = (tile_p - 1) * shape.stride[2] + shape.kernel[2];
+      const int64_t bytes = vector * (4 * tile_p + weight * shape.kernel[2] + size * columns);
+      if (!fits_registers_of_items(traits, bytes, 3 + tile_p)) continue;
       for (int lanes : {32, 16, 8, 4, 2, 1})
         if (lanes == 1 || lanes * vector < 2 * channels)
           for (int items : group_sizes)

@@ -126,13 +126,15 @@ std::string reject_tile(const OpDesc& desc, const DeviceTraits&) {
 std::vector<TuningPoint> tile_space(const OpDesc& desc, const DeviceTraits& traits) {
   const ConvShape s = resolve(desc);
   const int64_t channels = is_depthwise(s) ? s.groups : s.out_channels;
-  const int most = desc.inputs[0].type == ElementType::f32 ? 72 : 128;
+  const auto size = static_cast<int64_t>(size_of(desc.inputs[0].type));
   std::vector<TuningPoint> space;
   for (int vector : {8, 16, 4, 2, 1}) {
     if (!fits(desc, s, vector) || (vector > 1 && vector / 2 >= channels)) continue;
     for (int tile : {4, 8, 2, 1}) {
-      // Limits the registers for sums and weights.
-      if (has_few_registers(traits) && vector * (tile + 1) >= most) continue;
+      // Counts sums, a row of weights, and an element of each pixel; the tile and each of its pixels
+      // have a place.
+      if (!fits_registers_of_items(traits, 4 * vector * tile + size * vector + 4 * tile, 3 + tile))
+        continue;
       for (int group : {128, 64, 256, 1})
         if (static_cast<size_t>(group) <= traits.max_work_group && traits.is_cpu == (group == 1))
           space.push_back({{{"VECTOR", vector}, {"TILE_P", tile}, {"GROUP", group}}});

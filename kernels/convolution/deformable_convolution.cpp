@@ -131,12 +131,10 @@ std::string reject(const OpDesc& desc, const DeviceTraits&) {
 std::vector<TuningPoint> space(const OpDesc& desc, const DeviceTraits& traits) {
   const ConvShape s = resolve(desc).shape;
   std::vector<TuningPoint> points;
-  // Limits sums more where registers are wide, because addresses have 64 bits there and more sums
-  // would spill (tests/kernels/ocloc).
-  const int most = has_wide_registers(traits) ? 4 : 16;
   for (int vector : {16, 8, 4, 2, 1})
-    if (vector <= most && fits_groups(desc, s, vector) &&
-        (vector == 1 || vector / 2 < s.out_channels))
+    // Counts sums, a row of weights, and four elements of the input with their shares and places.
+    if (fits_registers_of_items(traits, 4 * (2 * vector + 4 + 4), 4 + 4 + 4) &&
+        fits_groups(desc, s, vector) && (vector == 1 || vector / 2 < s.out_channels))
       for (TuningPoint point : item_space(desc, traits)) {
         point.values.insert(point.values.begin(), {"VECTOR", vector});
         points.push_back(std::move(point));

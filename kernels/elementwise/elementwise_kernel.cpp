@@ -249,9 +249,10 @@ std::vector<TuningPoint> elementwise_space(const OpDesc& desc, const DeviceTrait
     for (int run : {1, 16, 256}) points.push_back(point_of(1, run));
     return points;
   }
+  const auto operands = static_cast<int64_t>(program.operands.size());
   for (int vector : {4, 8, 16}) {
-    if (has_few_registers(traits) && vector > 4 &&
-        static_cast<size_t>(vector) * program.operands.size() >= 72)
+    // Counts the result and the operands, each of which has a place.
+    if (vector > 4 && !fits_registers_of_items(traits, 4 * vector * (operands + 1), operands))
       continue;
     for (int run : {1, 8, 64}) points.push_back(point_of(vector, vector * run));
   }
@@ -268,7 +269,7 @@ TuningPoint elementwise_heuristic(const OpDesc& desc, const DeviceTraits& traits
   if (!wide) {
     // Chooses few work-items with much to load each, but enough for the device.
     const int64_t elements = desc.outputs[0].elements();
-    if (!has_few_registers(traits) && aligned(program, desc, traits, 8))
+    if (traits.sub_groups == 0 && aligned(program, desc, traits, 8))
       for (const int run : {16, 8})
         if (elements / run >= int64_t{1024} * traits.compute_units) return point_of(8, run);
     return point_of(4, 4);

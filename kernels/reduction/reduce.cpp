@@ -9,7 +9,6 @@
 #include "kernels/expand.h"
 #include "kernels/kernel.h"
 #include "kernels/movement/strided_copy.h"
-#include "kernels/registers.h"
 #include "kernels/shape_util.h"
 #include "kernels/tail.h"
 
@@ -272,7 +271,7 @@ TuningPoint reduce_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   int across = 1;
   for (int v : {4, 8, 16})
     if (v <= widths.across && v <= most) across = v;
-  if (!wide && !has_few_registers(traits) && widths.across >= 8 && aligned(desc, traits, 8, false))
+  if (!wide && traits.sub_groups == 0 && widths.across >= 8 && aligned(desc, traits, 8, false))
     across = 8;
   int group = 1;
   const int64_t reduced = desc.inputs[0].elements() / desc.outputs[0].elements();

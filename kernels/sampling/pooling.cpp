@@ -207,11 +207,10 @@ std::string reject_tile_pool(const OpDesc& desc, const DeviceTraits&) {
 std::vector<TuningPoint> pool_tile_space(const OpDesc& desc, const DeviceTraits& traits) {
   std::vector<TuningPoint> space =
       row_tile_space(desc.inputs[0].shape[1], traits, {1, 2, 4, 8}, {1, 2, 4, 8});
-  if (!has_few_registers(traits)) return space;
-  const int64_t operands = count_operands(desc);
-  const int most = has_wide_registers(traits) ? 4 : 8;  // of pixels
+  // Counts results and an element of each pixel; the tile and each of its pixels have a place.
   std::erase_if(space, [&](const TuningPoint& p) {
-    return p["TILE_P"] > most || p["VECTOR"] * p["TILE_P"] >= (operands > 1 ? 32 : 64);
+    const int vector = p["VECTOR"], tile_p = p["TILE_P"];
+    return !fits_registers_of_items(traits, 4 * vector * (tile_p + 1), 3 + tile_p);
   });
   return space;
 }
@@ -249,7 +248,7 @@ TuningPoint pool_tile_heuristic(const OpDesc& desc, const DeviceTraits& traits) 
     // take so many registers that too few work-items wait for memory at once: 3x3 windows with
     // stride 2 on 128 x 64 x 112 x 112 halves take an H200 119 us with two or four pixels in vectors
     // of eight, 125 to 174 with at most eight values, and 193 with eight pixels in vectors of four.
-    const bool few = has_few_registers(traits);
+    const bool few = traits.sub_groups != 0;
     if (!few && tile_p == 8) return std::numeric_limits<double>::max();
     const double place = few ? 0 : 40;
     double value = items * (vector * (work + 4) + place) * (items < wanted ? wanted / items : 1.0);

@@ -3,6 +3,8 @@
 // would be compiled for Intel's devices (tests/kernels/ocloc).
 #include "tests/kernels/op_test.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -19,6 +21,7 @@
 #include "kernels/tail.h"
 #include "tests/devices.h"
 #include "tests/kernels/op_runner.h"
+#include "tuning/tuner.h"
 
 namespace clinfer::test {
 
@@ -106,13 +109,30 @@ bool is_sampled(const ocl::Instantiation& program) {
          0;
 }
 
-// Writes the programs of one operation, in f32 and f16, to FOLDER/DEVICE/default (the untuned
-// points, and all of a family that the test names) and FOLDER/DEVICE/extreme (the others: for the
-// first device all of them, 38,000 in all tests, for each other device a sample).
-size_t write_sources(const OpDesc& desc, const std::filesystem::path& folder,
-                     const std::string& named) {
+// Writes the programs of one operation, in f32 and f16, for each device:
+//   FOLDER/DEVICE/layers.PID  a line for each family that takes it: what it is, and the names of the
+//                             kernels of each candidate for the untuned choice, in order
+//   FOLDER/DEVICE/default     the programs of the first candidate
+//   FOLDER/DEVICE/next        those of the other candidates
+//   FOLDER/DEVICE/other       of the other points: for the first device all, for the others a sample
+size_t write_sources(const OpDesc& desc, const std::filesystem::path& folder) {
   size_t written = 0;
-  for (const DeviceTraits& traits : kOffline)
+  for (const DeviceTraits& traits : kOffline) {
+    const auto write = [&](const KernelSpec& spec, const char* place, const std::string& title) {
+      const ocl::Instantiation program = ocl::instantiate(spec);
+      if (place == std::string("other") && &traits != kOffline && !is_sampled(program))
+        return program;
+      ++written;
+      const auto parent = folder / traits.name / place;
+      if (std::filesystem::create_directories(parent))
+        std::ofstream(parent / "options") << ocl::compiler_options(traits);
+      // Writing an existing file again would wait for the disk.
+      const auto file = parent / (program.kernel_name + ".cl");
+      if (!std::filesystem::exists(file))
+        std::ofstream(file) << ocl::program_source(program) << "// " << title << "\n";
+      return program;
+    };
+    std::string layers;
     for (const bool half : {false, true}) {
       OpDesc typed = desc;
       for (auto* list : {&typed.inputs, &typed.outputs})
@@ -120,25 +140,28 @@ size_t write_sources(const OpDesc& desc, const std::filesystem::path& folder,
           if (half && tensor.type == ElementType::f32) tensor.type = ElementType::f16;
       for (const KernelFamily* family : find_op(desc.type, desc.opset)->families) {
         if (!family->reject(typed, traits).empty()) continue;
-        const TuningPoint chosen = family->heuristic(typed, traits);
-        for (const TuningPoint& point : points_of(*family, typed, traits)) {
-          const bool strict = point == chosen || family->name == named;
-          const auto place = folder / traits.name / (strict ? "default" : "extreme");
-          // Writing an existing file again would wait for the disk.
-          if (std::filesystem::create_directories(place))
-            std::ofstream(place / "options") << ocl::compiler_options(traits);
-          for (const KernelSpec& spec : family->plan(typed, traits, point).launches) {
-            const ocl::Instantiation program = ocl::instantiate(spec);
-            if (!strict && &traits != kOffline && !is_sampled(program)) continue;
-            ++written;
-            const std::filesystem::path file = place / (program.kernel_name + ".cl");
-            if (std::filesystem::exists(file)) continue;
-            std::ofstream(file) << ocl::program_source(program) << "// " << family->name << " "
-                                << name_of(typed.inputs[0].type) << text_of(point) << "\n";
-          }
+        const std::string start = family->name + " " + std::string(name_of(typed.inputs[0].type));
+        const std::vector<KernelChoice> candidates = untuned_candidates(typed, traits, *family);
+        layers += start + " of " + testing::UnitTest::GetInstance()->current_test_info()->name();
+        for (const KernelChoice& candidate : candidates) {
+          layers += "\t";
+          for (const KernelSpec& spec : family->plan(typed, traits, candidate.point).launches)
+            layers += write(spec, candidate == candidates[0] ? "default" : "next",
+                            start + text_of(candidate.point))
+                          .kernel_name +
+                      " ";
         }
+        layers += "\n";
+        for (const TuningPoint& point : points_of(*family, typed, traits))
+          if (std::ranges::find(candidates, point, &KernelChoice::point) == candidates.end())
+            for (const KernelSpec& spec : family->plan(typed, traits, point).launches)
+              write(spec, "other", start + text_of(point));
       }
     }
+    if (layers.empty()) continue;
+    std::ofstream(folder / traits.name / ("layers." + std::to_string(getpid())), std::ios::app)
+        << layers;
+  }
   return written;
 }
 
@@ -319,7 +342,7 @@ double kernel_us(const OpDesc& desc, const std::vector<Tensor>& inputs,
 size_t check_op(const OpDesc& desc, const std::vector<Tensor>& inputs, Tolerance tolerance,
                 const DeviceTraits* pretend, const std::string& only) {
   if (const char* folder = std::getenv("CLINFER_KERNEL_SOURCES"))
-    return write_sources(desc, folder, only);
+    return write_sources(desc, folder);
   const DeviceTraits& traits = pretend ? *pretend : context().traits;
   const OpDef* def = find_op(desc.type, desc.opset);
   std::vector<Tensor> rounded;

@@ -58,64 +58,20 @@ int64_t step_of(const Point& p, int64_t size) {
                       : int64_t{p.reads} * p.lanes;
 }
 
-// Estimates the bytes of a thread's registers if a message reads all pixels: sums, weights, parts
-// of the pixels, halves converted to floats, copies of start sums, and values that the compiler
-// keeps for each lane: its position, the tail's position, and addresses, of which loops of slices
-// have more. Fitted to what spills (tests/kernels/ocloc).
-int64_t gathered_register_bytes(const Point& p, const OpDesc& desc, const TileProblem& problem,
-                                bool wide) {
-  const bool bytes = takes_bytes(desc), row = walk_pixels(desc, problem).row;
-  const int64_t own = wide ? (row ? 2900 : 3600) : (row ? 1100 : 1800);
-  const bool has_places = count_operands(desc) > 1 || (!row && count_activations(desc) > 0);
-  const int64_t addresses = row || wide ? 0 : p.slices > 1 ? 768 : bytes ? 128 : 0;
-  return p.lanes * ((4 * p.tile_p + 4 * kFour + (bytes ? 4 : 0)) * p.vectors +
-                    p.reads * kPart * (!bytes && has_halves(desc, problem) ? 2 : 1)) +
-         own + std::max(addresses, int64_t{has_places ? (wide ? 512 : 256) : 0});
-}
-
-// Estimates the bytes of a thread's registers in all other cases. Points that need more than there
-// are spill (tests/kernels/ocloc). Counted are:
-//  - sums, blocks of the pixels, four rows of weights, and halves as floats and in part as loaded;
-//  - operands of a tail, which the compiler loads at once for four vectors, and keeps over the rest
-//  of a run if weights are halves;
-//  - addresses, and positions unless the pixels are a long row for the kernel. They need many
-//  registers where these are wide, and more there in merged runs before such a tail, or for its
-//  tail;
-//  - the rest of a run of bytes, or of floats with newer compilers, whose addresses have 64 bits;
-//  - several operands beside the sums of slices;
-//  - where registers are wide, floats that are loaded early, and addresses of each lane if the data
-//  are no blocks.
-int64_t register_bytes(const Point& p, const OpDesc& desc, const TileProblem& problem,
-                       const DeviceTraits& traits) {
-  const bool wide = has_wide_registers(traits);
-  const bool long_addresses = !wide && has_long_addresses(traits);
-  const ConvShape& s = problem.shape;
-  const PixelWalk walk = walk_pixels(desc, problem);
-  const bool bytes = takes_bytes(desc), halves = !bytes && has_halves(desc, problem);
-  const int64_t blocks = int64_t{p.tile_p} * p.reads, weights = int64_t{4} * p.vectors;
-  const Runs runs = runs_of(desc, problem, p.lanes);
-  const int64_t operands = count_operands(desc);
-  const int64_t loaded = p.vectors < 4  ? (operands > 1 && long_addresses ? 32 : 0)
-                         : operands > 1 ? (wide ? 128 : 64)
-                                        : 16 * operands;
-  const int64_t kept = operands > 0 && p.weight == 2 && runs.rest() > 0 ? 12 * p.vectors : 0;
-  const int64_t base = walk.row || p.reads == 1 ? 704 : bytes ? 1300 : 1200;
-  const int64_t rest = runs.rest() > 0 && (bytes || (long_addresses && !walk.row)) ? 800 : 0;
-  const int64_t slices = !wide && !walk.row && p.slices > 1 && operands > 1 ? 1000 : 0;
-  const int64_t loads = wide && walk.row && !halves ? 1300 : 0;
-  const int64_t addresses = wide && !reads_blocks(desc, problem) ? 160 * p.tile_p : 0;
-  return p.lanes * (4 * p.tile_p * p.vectors + (halves ? 5 : 4) * blocks +
-                    (p.weight == 2 ? 8 : 4) * weights + loaded + kept) +
-         (walk.row ? (walk.flat_tail || wide ? (bytes ? 72 : 48) : 136)
-          : wide   ? (s.is_deep() ? 800 : 700) + (runs.merged && operands > 0 ? 80 : 0)
-                   : 72) *
-             p.tile_p +
-         base + rest + slices + loads + addresses;
-}
-
-// Returns the bytes of a thread's registers, of which there are 128.
-int64_t all_register_bytes(const DeviceTraits& traits) {
-  return 128 * (has_wide_registers(traits) ? 64 : 32);
+// Counts sums, four rows of weights, a pixel's operands of the tail, which compilers load early, and
+// the blocks of the pixels, or what each lane reads of them, as floats. A lane that reads parts of
+// one pixel finds that pixel alone; unless the pixels are a long row, it also keeps where the
+// results of all lie, and where the activations of the tail do.
+bool fits_registers(const Point& p, const OpDesc& desc, const TileProblem& problem,
+                    const DeviceTraits& traits) {
+  const int64_t read = has_halves(desc, problem) ? 2 * kPart : kPart;
+  const int64_t pixels = p.pixels > 1 ? read : int64_t{4} * p.tile_p;
+  const int64_t vectors = p.vectors * (kFour + count_operands(desc));
+  const int64_t lane = 4 * (p.sums() + vectors) + p.reads * pixels;
+  int coordinates = pixel_coordinates(desc, problem) * p.tile_p;
+  if (p.pixels > 1 && (coordinates == p.tile_p || count_activations(desc) == 0))
+    coordinates = 3 + (coordinates > p.tile_p ? p.tile_p : 0);
+  return fits_registers(traits, p.lanes * lane, coordinates);
 }
 
 std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
@@ -123,7 +79,6 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
   const ConvShape& s = problem.shape;
   const bool flat = walk_pixels(desc, problem).row || !s.is_deep();
   const bool bytes = takes_bytes(desc), halves = !bytes && has_halves(desc, problem);
-  const bool wide = has_wide_registers(traits);
   std::vector<Point> points;
   const bool eight = s.out_channels <= 8 && (traits.sub_groups & 8) != 0;
   const int lanes = eight || (traits.sub_groups & 16) == 0 ? 8 : 16;
@@ -131,7 +86,7 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
   for (const int vectors : {2, 1, 4}) {
     // Half of the lanes would idle.
     if (vectors > 1 && s.out_channels <= lanes * vectors / 2) continue;
-    const bool gathers = flat && (vectors < 4 || wide);
+    const bool gathers = flat && (vectors < 4 || has_wide_registers(traits));
     for (const int tile_p : {8, 12, 4, 1, 16}) {
       if (tile_p > 1 && tile_p / 2 >= s.pixels()) continue;
       for (const auto& [reads, gathered] :
@@ -152,13 +107,10 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
             if (slices > 1 && (tile_p > 4 || vectors > 2)) continue;  // slices are for few outputs
             const auto items = static_cast<size_t>(lanes * rows * slices);
             if (items > traits.max_work_group) continue;
-            if ((gathered ? gathered_register_bytes(p, desc, problem, wide)
-                          : register_bytes(p, desc, problem, traits)) >= all_register_bytes(traits))
-              continue;
             if (slices > 1 &&
                 sizeof(float) * items * static_cast<size_t>(tile_p * vectors) > traits.local_memory)
               continue;
-            points.push_back(p);
+            if (fits_registers(p, desc, problem, traits)) points.push_back(p);
           }
         }
       }

@@ -6,6 +6,7 @@
 
 #include "kernels/convolution/tiles/convolution_int8.h"
 #include "kernels/described_point.h"
+#include "kernels/registers.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -68,37 +69,13 @@ bool reads_rows(const OpDesc& desc, const TileProblem& problem, const DeviceTrai
          (!takes_bytes(desc) || zero_points(desc)[0] == 0);
 }
 
-// Estimates the bytes of a thread's registers. Points that need more than there are spill
-// (tests/kernels/ocloc). Counted are sums, rows of the pixels, weights, addresses (one for each
-// lane if the data are no blocks), copies of the sums of bytes (two if the rest of a run is a step
-// of its own), operands that a tail loads for four vectors or beside the sums of slices, and what
-// else the compiler keeps. Positions take much of that unless pixels are a long row.
-int64_t register_bytes(const Point& p, const OpDesc& desc, const TileProblem& problem) {
-  const bool bytes = takes_bytes(desc), row = walk_pixels(desc, problem).row;
-  constexpr int64_t kVector = 4 * kLanes, kPosition = 700;
-  const int64_t sums = kVector * p.tile_p * p.vectors;
-  const int64_t copies = p.tile_p * (7 * kLanes + 10 * p.reads) +
-                         (row && runs_of(desc, problem, p).rest() > 0 ? sums + 1024 : 0) +
-                         (p.vectors == 4 && count_operands(desc) > 1 ? 32 * kVector : 0);
-  const int64_t loaded = p.vectors == 4 && count_operands(desc) > 0 ? 2 * kVector : 0;
-  const int64_t addresses = reads_blocks(desc, problem) ? 0 : 160 * p.tile_p;
-  return sums + 2 * kWords * kVector + int64_t{kRow} * p.tile_p * p.reads + 16 * p.tile_p + 784 +
-         loaded + addresses + (bytes ? copies : 0) + (row ? 0 : kPosition * p.tile_p) +
-         (p.slices > 1 ? 128 + (count_operands(desc) > 0 ? 220 * p.tile_p : 0) : 0);
-}
-
-constexpr int64_t kAllRegisterBytes = 128 * 64;  // of a thread
-
-bool fits_registers(const Point& p, const OpDesc& desc, const TileProblem& problem) {
-  if (p.pixels == 1) return register_bytes(p, desc, problem) <= kAllRegisterBytes;
-  // Counts the sums, each of which is a register.
-  const bool bytes = takes_bytes(desc);
-  const bool half = (bytes && !walk_pixels(desc, problem).row) || count_operands(desc) > 1;
-  // Refuses points with 64 sums and the sums of slices, or an operand beside four blocks of each
-  // pixel.
-  const bool more = p.slices > 1 || (p.reads == 4 && count_operands(desc) > 0);
-  if (!bytes && more && p.tile_p * p.vectors == 64) return false;
-  return p.tile_p * p.vectors <= (bytes ? 32 : 64) / (half ? 2 : 1);
+// Counts sums (those of bytes also as floats), the weights of two vectors, and rows of the pixels.
+// One place stands for all pixels that are read as rows of a surface.
+bool fits_registers(const Point& p, const OpDesc& desc, const TileProblem& problem,
+                    const DeviceTraits& traits) {
+  const int64_t lane = int64_t{4} * (p.sums() * (takes_bytes(desc) ? 2 : 1) + 2 * kWords);
+  return fits_registers(traits, kLanes * lane + int64_t{kRow} * p.tile_p * p.reads,
+                        pixel_coordinates(desc, problem) * (p.pixels > 1 ? 1 : p.tile_p));
 }
 
 // Makes a tile whose pixels are read as rows lie in one row of the output, unless all pixels are
@@ -124,11 +101,10 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
     if (p.tile_p > 1 && p.tile_p / 2 >= (p.in_rows ? s.out[2] : s.pixels())) return;
     const auto items = static_cast<size_t>(kLanes * p.rows * p.slices);
     if (items > traits.max_work_group) return;
-    if (!fits_registers(p, desc, problem)) return;
     if (p.slices > 1 &&
         sizeof(float) * items * static_cast<size_t>(p.tile_p * p.vectors) > traits.local_memory)
       return;
-    points.push_back(p);
+    if (fits_registers(p, desc, problem, traits)) points.push_back(p);
   };
   for (const int vectors : {4, 2, 1}) {
     // Half of the lanes would idle.

@@ -7,6 +7,7 @@
 #include "kernels/convolution/intel/convolution_xmx16.h"
 #include "kernels/convolution/tiles/convolution_int8.h"
 #include "kernels/described_point.h"
+#include "kernels/registers.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -44,15 +45,11 @@ Point point_for(const OpDesc& desc, const TileProblem& problem, Point point) {
   return point;
 }
 
-// Returns whether the sums and the columns of a step leave enough of a thread's 128 registers for
-// rows, addresses, positions of pixels that are no long row, words of merged runs, and the
-// activations of a tail. Other points spill (tests/kernels/ocloc), also where the sums of slices
-// are added for two pixels.
-bool fits_registers(const Point& p, const OpDesc& desc, const TileProblem& problem) {
-  if (p.slices > 1 && p.tile_p > 1) return false;
-  const bool merged = runs_of(desc, problem).merged, row = walk_pixels(desc, problem).row;
-  const int64_t most = merged ? 64 : (row ? 96 : 80) - 16 * count_activations(desc);
-  return int64_t{kRows} * p.tile_p * (p.vectors + p.reads) <= std::max<int64_t>(64, most);
+// Counts sums, the columns of the pixels, and rows of weights, which are as large as one of these.
+bool fits_registers(const Point& p, const OpDesc& desc, const TileProblem& problem,
+                    const DeviceTraits& traits) {
+  const int64_t lane = int64_t{4} * (p.sums() + kRows * (p.tile_p * p.reads + 1));
+  return fits_registers(traits, kLanes * lane, pixel_coordinates(desc, problem) * p.tile_p);
 }
 
 std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
@@ -73,12 +70,12 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
           if (reads > 1 && (runs.merged || runs.length % step != 0)) continue;
           if (slices > 1 && (takes_bytes(desc) || runs.length / step < slices)) continue;
           const auto items = static_cast<size_t>(rows * slices);
-          if (items > traits.max_work_group || !fits_registers(p, desc, problem)) continue;
+          if (items > traits.max_work_group) continue;
           if (slices > 1 &&
               sizeof(float) * items * static_cast<size_t>(tile_p) * static_cast<size_t>(p.block()) >
                   traits.local_memory)
             continue;
-          points.push_back(p);
+          if (fits_registers(p, desc, problem, traits)) points.push_back(p);
         }
       }
     }

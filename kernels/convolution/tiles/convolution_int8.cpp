@@ -31,20 +31,14 @@ bool row_of_bytes(const TileProblem& problem) {
   return s.in_channels % 4 != 0 && s.in_channels < 16 && s.kernel[2] > 1 && is_merged(problem);
 }
 
-// Returns false if a work-item of Intel's GPUs would need more registers than it has and spill
-// (tests/kernels/ocloc). Counts the sums (with shifted weights also those of the pixels' bytes, of
-// which plain arithmetic needs as many), weights and parts of them, and for each pixel the loaded
-// value, its address (64 bits where registers are wide), and its position unless the pixels are a
-// long row.
+// Counts sums (with shifted weights also those of the pixels' bytes, of which plain arithmetic needs
+// as many), a row of weights, and a word of each pixel.
 bool fits_registers(const Point& p, const OpDesc& desc, const TileProblem& problem,
                     const DeviceTraits& traits) {
-  const bool wide = has_wide_registers(traits);
-  const int weights = p.vector * p.vectors, sums = weights * p.tile_p;
+  const int weights = p.vector * p.vectors, sums = p.sums();
   const int totals = !has_shifts(desc) ? 0 : traits.dot == DotProduct::none ? sums : p.tile_p;
-  const int pixel = walk_pixels(desc, problem).row ? (wide ? 6 : 3)
-                    : row_of_bytes(problem)        ? (wide ? 13 : 6)
-                                                   : (wide ? 12 : 10);
-  return !has_few_registers(traits) || sums + totals + 3 * weights + pixel * p.tile_p < 78;
+  return fits_registers_of_items(traits, 4 * (sums + totals + weights + p.tile_p),
+                                 pixel_coordinates(desc, problem) * p.tile_p);
 }
 
 // Returns whether vectors have 16 dot products.

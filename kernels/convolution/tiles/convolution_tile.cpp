@@ -139,31 +139,10 @@ double cpu_cost(const TileProblem& problem, const CpuShape& c, const DeviceTrait
   return channels * pixels * ((1 + own / work) / c.rate + memory);
 }
 
-// Returns false if a work-item of Intel's GPUs would need more registers than it has and spill
-// (tests/kernels/ocloc). It has 128, with one value of 32 bits each. Counted are sums, weights, for
-// each pixel the loaded value, its address, and its position unless the pixels are a long row, and
-// the operands of a tail that slices apply after adding their sums; the compiler takes the rest.
-// Before a tail with several operands it loads the sums of all slices at once. Where registers are
-// wide, the needs of such a tail and of slices of a long row vary much. The constants separate the
-// points that spill from those that do not, in the layers of the tests.
-bool fits_registers(const TileShape& p, bool row, bool deep, int operands,
-                    const DeviceTraits& traits) {
-  const bool wide = has_wide_registers(traits);
-  const int sums = p.vector * p.vectors * p.tile_p, weights = p.vector * p.vectors;
-  const int pixel = row    ? (wide                         ? 3
-                              : has_long_addresses(traits) ? 7
-                                                           : 5)
-                    : deep ? (wide ? 16 : 12)
-                           : 10;
-  const int values = sums + (wide ? 3 : 2) * weights + pixel * p.tile_p +
-                     (p.slices > 1 ? (wide ? 4 : 16 + 4 * operands) : 0);
-  const bool loads_many = operands > 1 && p.slices * weights >= 64;
-  const bool sliced = p.slices > 1, several = operands > 1;
-  const int most = wide                          ? (several || (row && sliced) ? 37 : 78)
-                   : !row && (several || sliced) ? 68
-                   : operands > 2                ? 80
-                                                 : 92;
-  return !has_few_registers(traits) || (values < most && !loads_many);
+// Counts sums, a row of weights, and the elements of each pixel that are loaded at once.
+bool fits_registers(const Point& p, int coordinates, const DeviceTraits& traits) {
+  const int values = p.sums() + p.vector * p.vectors + p.unroll * p.tile_p;
+  return fits_registers_of_items(traits, 4 * values, coordinates * p.tile_p);
 }
 
 // Returns points for a GPU, with one tile per work-item. Lanes of a work-group compute neighbouring
@@ -171,13 +150,7 @@ bool fits_registers(const TileShape& p, bool row, bool deep, int operands,
 std::vector<Point> gpu_points(const OpDesc& desc, const TileProblem& problem,
                               const DeviceTraits& traits, Points which) {
   const ConvShape& s = problem.shape;
-  const PixelWalk walk = walk_pixels(desc, problem);
-  // Where registers are wide, positions for the tail alone take as many as those of pixels.
-  const bool row = walk.row && (walk.flat_tail || !has_wide_registers(traits));
-  const auto operands =
-      static_cast<int>(std::count_if(desc.tail.begin(), desc.tail.end(), [](const PostOp& op) {
-        return !op.is_unary() || op.function == "keep";
-      }));
+  const int coordinates = pixel_coordinates(desc, problem);
   std::vector<Point> points;
   const auto add = [&](int vector, int vectors, int lanes, int tile_p, int slices, int items) {
     if (static_cast<size_t>(items) > traits.max_work_group || lanes * slices > items) return;
@@ -186,7 +159,7 @@ std::vector<Point> gpu_points(const OpDesc& desc, const TileProblem& problem,
       return;
     const Point point(vector, vectors, tile_p, lanes, items / lanes / slices, slices,
                       s.in_channels >= 4 ? 4 : 1, 1);
-    if (fits_registers(point, row, s.is_deep(), operands, traits)) points.push_back(point);
+    if (fits_registers(point, coordinates, traits)) points.push_back(point);
   };
   for (int vector : {2, 4, 8})
     for (int lanes : {16, 8, 32, 4}) {
@@ -306,6 +279,11 @@ PixelWalk walk_pixels(const OpDesc& desc, const TileProblem& problem) {
   walk.flat_tail = flat_tail(desc, problem, walk.axes);
   if (!walk.flat_tail) walk.axes = problem.axes;
   return walk;
+}
+
+int pixel_coordinates(const OpDesc& desc, const TileProblem& problem) {
+  const PixelWalk walk = walk_pixels(desc, problem);
+  return walk.row && walk.flat_tail ? 1 : problem.shape.is_deep() ? 4 : 3;
 }
 
 bool input_aligned(const OpDesc& desc, const TileProblem& problem, int64_t elements) {

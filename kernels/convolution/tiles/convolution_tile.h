@@ -123,6 +123,8 @@ struct PixelWalk {
   bool flat_tail = false;  // true if the tail's operands are long rows as well
 };
 PixelWalk walk_pixels(const OpDesc& desc, const TileProblem& problem);
+// Returns how many numbers say where a pixel lies, in the input and for the tail.
+int pixel_coordinates(const OpDesc& desc, const TileProblem& problem);
 // Return whether the channels of each pixel's group start at a multiple of this many elements. The
 // memory itself has a larger alignment.
 bool input_aligned(const OpDesc& desc, const TileProblem& problem, int64_t elements);
@@ -148,6 +150,8 @@ UnitShares share_units(const ConvShape& s, int64_t units, int64_t blocks,
 struct TileShape {
   int vector, vectors, tile_p, lanes, rows, slices;
   bool in_rows = false;  // true if a tile lies in one row of the output
+  // Returns how many sums a work-item keeps, with those of another slice where it adds these.
+  int sums() const { return vector * vectors * tile_p * (slices > 1 ? 2 : 1); }
   int64_t block() const { return int64_t{vector} * vectors * lanes; }  // output channels
   int64_t blocks(const ConvShape& s) const {                           // of a group
     return (s.out_channels + block() - 1) / block();

@@ -160,8 +160,7 @@ TEST_F(SubGroups, ProductsOfBytesAddUpExactly) {
   }
 }
 
-// A message reads parts of all pixels of a tile where that is possible and fits the registers; the
-// offline compiler says of what is offered that it does not spill (tests/kernels/ocloc).
+// A message reads parts of all pixels of a tile where that is possible and fits the registers.
 TEST(GatheringSubGroups, AreOffered) {
   std::vector<Tensor> inputs;
   OpDesc desc;
@@ -182,12 +181,11 @@ TEST(GatheringSubGroups, AreOffered) {
   EXPECT_TRUE(gathers("skl", 2, 8, 1));
   EXPECT_FALSE(gathers("skl", 2, 8, 2));
   EXPECT_FALSE(gathers("skl", 2, 16, 1));
-  EXPECT_TRUE(gathers("pvc", 2, 16, 1));
   desc = describe(around, ElementType::u8, inputs);
   EXPECT_TRUE(gathers("tgllp", 2, 8, 1));
-  EXPECT_FALSE(gathers("tgllp", 2, 8, 2) || gathers("tgllp", 2, 16, 1));
+  EXPECT_FALSE(gathers("tgllp", 2, 16, 1));
   desc = describe(row, ElementType::u8, inputs);
-  EXPECT_TRUE(gathers("tgllp", 2, 16, 1));
+  EXPECT_TRUE(gathers("tgllp", 2, 16, 1) && gathers("pvc", 4, 8, 1));
   EXPECT_FALSE(gathers("tgllp", 4, 8, 1));
 
   // Steps would not be whole, words not aligned, and places have a third dimension.
@@ -209,28 +207,6 @@ TEST(GatheringSubGroups, AreOffered) {
   EXPECT_TRUE(offers("conv_subgroup", desc, intel_gpu("skl", 24), {{"PIXELS", 1}}));
 }
 
-// Addresses of newer compilers have 64 bits, and take the registers of large tiles where the channels are
-// no whole blocks. Those of slices that read all pixels by one message take them everywhere.
-TEST(SubGroupTiles, LeaveRegistersToLongAddresses) {
-  std::vector<Tensor> inputs;
-  OpDesc desc = describe({"Convolution", {1, 20, 9, 9}, {64, 20, 3, 3}, "1,1", "1,1", "1,1"},
-                         ElementType::f32, inputs);
-  const auto offers_tile = [&](const char* device, int vectors, int tile_p, int pixels,
-                               int slices) {
-    return offers(
-        "conv_subgroup", desc, intel_gpu(device, 96),
-        {{"VECTORS", vectors}, {"TILE_P", tile_p}, {"PIXELS", pixels}, {"SLICES", slices}});
-  };
-  for (const auto& [vectors, tile_p] : {std::pair{2, 8}, {1, 12}}) {
-    EXPECT_TRUE(offers_tile("skl", vectors, tile_p, 1, 1)) << vectors;
-    EXPECT_FALSE(offers_tile("mtl", vectors, tile_p, 1, 1)) << vectors;
-  }
-  desc = describe({"Convolution", {1, 256, 3, 5}, {32, 256, 3, 3}, "1,1", "1,1", "1,1"},
-                  ElementType::f16, inputs);
-  EXPECT_TRUE(offers_tile("mtl", 2, 8, 1, 1) && offers_tile("mtl", 1, 4, 4, 4));
-  EXPECT_FALSE(offers_tile("skl", 2, 4, 4, 4) || offers_tile("mtl", 2, 4, 4, 4));
-}
-
 // By matrix instructions, which the device emulates; compilers for devices that have them get those.
 class MatrixSubGroups : public SubGroups, public testing::WithParamInterface<MatrixUnit> {
  protected:
@@ -240,6 +216,8 @@ class MatrixSubGroups : public SubGroups, public testing::WithParamInterface<Mat
     const unsigned lanes = GetParam() == MatrixUnit::emulated_xmx8 ? 8 : 16;
     if (traits_.sub_groups != 0 && (traits_.sub_groups & lanes) == 0)
       GTEST_SKIP() << "the device has no sub-groups of " << lanes;
+    // As of devices that have them, whose registers are wide.
+    if (lanes == 16) traits_.sub_groups &= 16 + 32;
   }
   // That of an operation for so many lanes.
   static std::string family(const std::string& operation) {
@@ -342,6 +320,7 @@ class RowSubGroups : public SubGroups {
     traits_.blocks_2d = Blocks2d::io;
     if (traits_.sub_groups != 0 && (traits_.sub_groups & 16) == 0)
       GTEST_SKIP() << "the device has no sub-groups of 16";
+    traits_.sub_groups &= 16 + 32;
   }
   bool reads_rows(const OpDesc& desc) const {
     return offers(desc.type == "MatMul" ? "fc_xmx16" : "conv_xmx16", desc, traits_,
@@ -464,6 +443,22 @@ TEST_F(IntelLayers, Product) {
             random_ints(ElementType::i8, {512, 512}, -128, 127, 2)};
   write_bytes(make_desc("MatMul", 1, attributes({{"zero_point", "30"}}), inputs, {false, true}),
               inputs);
+}
+
+// As in residual networks: a bias, another activation, a limit.
+TEST_F(IntelLayers, Tails) {
+  for (const ConvolutionCase& c :
+       {ConvolutionCase{"Convolution", {1, 64, 72, 72}, {64, 64, 3, 3}, "1,1", "1,1", "1,1"},
+        {"Convolution", {1, 256, 40, 40}, {256, 256, 1, 1}, "1,1", "0,0", "1,1"},
+        {"Convolution", {1, 128, 28, 28}, {128, 128, 3, 3}, "2,2", "1,1", "1,1"},
+        {"Convolution", {1, 3, 224, 224}, {32, 3, 3, 3}, "2,2", "1,1", "1,1"}}) {
+    std::vector<Tensor> inputs;
+    OpDesc desc = describe(c, ElementType::f32, inputs);
+    add_constant(desc, inputs, "add", random_tensor({1, c.filter[0], 1, 1}, -1, 1, 3));
+    add_activation(desc, inputs, "add", random_tensor(desc.outputs[0].shape, -1, 1, 4));
+    desc.tail.push_back({"relu"});
+    check_op(desc, inputs);
+  }
 }
 
 TEST(SubGroupRefusals, SayWhy) {

@@ -3,11 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 
 #include "engine/heads/base/decoder.h"
 #include "engine/heads/files/beside.h"
+#include "tests/temporary_folder.h"
 
 namespace clinfer {
 namespace {
@@ -322,21 +321,39 @@ TEST(Endings, NetworksOfVideoCallsBySize) {
 
 // mltu writes the characters of its recognisers beside them.
 TEST(Endings, CharactersOfMltu) {
-  namespace fs = std::filesystem;
-  const fs::path folder = fs::temp_directory_path() / "clinfer-endings-mltu";
-  fs::create_directories(folder);
-  std::ofstream(folder / "model.onnx") << "x";
-  std::ofstream(folder / "configs.yaml")
-      << "height: 32\nmax_text_length: 21\nvocab: r/,s#\"é:;g\nwidth: 128\n";
-  const BesideFacts facts = read_beside((folder / "model.onnx").string(), 128, 32);
+  const TemporaryFolder folder;
+  const std::string model = folder.write("model.onnx", "x");
+  folder.write("configs.yaml", "height: 32\nmax_text_length: 21\nvocab: r/,s#\"é:;g\nwidth: 128\n");
+  const BesideFacts facts = read_beside(model, 128, 32);
   EXPECT_EQ(facts.labels, (std::vector<std::string>{"r", "/", ",", "s", "#", "\"", "é", ":", ";",
                                                     "g", "<blank>"}));
   EXPECT_EQ(facts.info.at("model_type"), "text_recognition");
   EXPECT_EQ(facts.info.at("color_space"), "BGR");
   // A file of that name without them is another's.
-  std::ofstream(folder / "configs.yaml") << "vocab: abc\n";
-  EXPECT_TRUE(read_beside((folder / "model.onnx").string(), 128, 32).labels.empty());
-  fs::remove_all(folder);
+  folder.write("configs.yaml", "vocab: abc\n");
+  EXPECT_TRUE(read_beside(model, 128, 32).labels.empty());
+}
+
+// Four classes are as many as the corners of a box, so that either output may be the scores.
+TEST(Endings, BoxesOfFourClassesThatComeFirst) {
+  for (const std::string op : {"Concat", "Sigmoid"}) {
+    Ending c(224, 224);
+    std::vector<float> boxes(1029 * 4), scores(4 * 1029);
+    for (size_t i = 0; i < 1029; ++i)
+      for (size_t k = 0; k < 4; ++k) boxes[i * 4 + k] = k < 2 ? 20.0f : 80.0f;
+    scores[2 * 1029 + 7] = 0.9f;
+    c.add("concat_14.tmp_0", {1, 1029, 4}, boxes, "Multiply");
+    c.add("tmp_16", {1, 4, 1029}, scores, op);
+    const HeadChoice choice = c.choose();
+    EXPECT_EQ(choice.name, "boxes-scores") << op;
+    EXPECT_EQ(choice.attach_tensors, op == "Concat") << op;
+    const Results results = c.decode();
+    ASSERT_EQ(results.detections.size(), 1u) << op;
+    EXPECT_EQ(results.detections[0].label_id, 2);
+    // Boxes that lie alike are no scores of each other.
+    c.facts.outputs[1].shape = {1, 1029, 4};
+    EXPECT_NE(c.choose().name, "boxes-scores");
+  }
 }
 
 }  // namespace

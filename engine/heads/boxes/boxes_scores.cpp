@@ -16,6 +16,8 @@ struct BoxesAndScores {
   size_t boxes = 0, scores = 0;
   size_t rows = 0, classes = 0;
   bool class_major = false;  // true if scores are [1,C,N]
+  // True if boxes [1,4,N] and scores [1,N,4] of four classes fit as well.
+  bool either = false;
 };
 
 // Returns rows and columns of a matrix whose further dimensions are 1, wherever these are
@@ -55,10 +57,12 @@ std::optional<BoxesAndScores> find_pair(const ModelFacts& facts, size_t box_inde
       class_major = true;
     }
     const bool named = name_has(scores, {"score", "conf", "cls", "class", "prob", "logit"});
-    const bool other_boxes = columns == 4 && !named;
-    const int weight = named ? 3 : other_boxes ? 0 : 2;
+    // Four values beside each box may be a second box, which lies in memory as the first one does.
+    const bool four = columns == 4 && !named;
+    const int weight = named ? 3 : !four ? 2 : class_major ? 1 : 0;
     if (weight <= best) continue;
     best = weight;
+    pair.either = four;
     pair.scores = i;
     pair.classes = columns;
     pair.class_major = class_major;
@@ -236,8 +240,9 @@ Match match_boxes_scores(const ModelFacts& facts) {
                              grid_levels(facts, static_cast<int64_t>(pair->rows), 3));
     const bool labelled =
         facts.labels.size() == pair->classes || facts.labels.size() + 1 == pair->classes;
+    const bool of_scores = head.softmax_op || head.sigmoid_op;
     match.fit = facts.outputs.size() == 2 && !name_has(boxes, {"regress"}) &&
-                        (named || cells || labelled || head.softmax_op || head.sigmoid_op)
+                        (of_scores || (!pair->either && (named || cells || labelled)))
                     ? Fit::likely
                     : Fit::possible;
     // Recognises rows of a second stage, which are no scores.

@@ -4,36 +4,19 @@
 
 #include <cmath>
 
-#include "engine/heads/base/decoder.h"
 #include "engine/heads/files/beside.h"
+#include "tests/heads/outputs_case.h"
 #include "tests/temporary_folder.h"
 
 namespace clinfer {
 namespace {
 
-struct Ending {
-  ModelFacts facts;
-  std::vector<Tensor> tensors;
-
-  Ending(int width, int height) { facts.width = width, facts.height = height; }
-  void add(const std::string& name, Shape shape, std::vector<float> values,
-           const std::string& op = "Add") {
-    if (values.empty()) values.assign(static_cast<size_t>(count(shape)), 0.0f);
-    facts.outputs.push_back({name, {}, ElementType::f32, shape, op, {}});
-    tensors.push_back(Tensor::of<float>(ElementType::f32, shape, values));
-  }
-  HeadChoice choose() const { return choose_head(facts, "auto"); }
-  Results decode() const {
-    Results results;
-    run_head(choose(), facts, tensors, {}, false, results);
-    return results;
-  }
-};
+using test::OutputsCase;
 
 // Three maps [1,3,h,w,16] of YOLO5Face with one face at the anchor of 73x105 in row 2, column 3 of
 // the middle map.
-Ending faces_in_maps(bool squashed) {
-  Ending c(160, 160);
+OutputsCase faces_in_maps(bool squashed) {
+  OutputsCase c(160, 160);
   const float low = squashed ? 0.0f : -9.0f, half = squashed ? 0.5f : 0.0f,
               high = squashed ? 1.0f : 9.0f;
   for (const int64_t side : {20, 10, 5}) {
@@ -51,7 +34,7 @@ Ending faces_in_maps(bool squashed) {
 
 TEST(Endings, FacesWithPointsInRawMaps) {
   for (const bool squashed : {false, true}) {
-    const Ending c = faces_in_maps(squashed);
+    const OutputsCase c = faces_in_maps(squashed);
     EXPECT_EQ(c.choose().name, "yolov5");
     EXPECT_EQ(c.choose().warnings.size(), 2u);  // the anchors, and the reading of 16 numbers
     const Results results = c.decode();
@@ -68,7 +51,7 @@ TEST(Endings, FacesWithPointsInRawMaps) {
 
 // With as many labels, the numbers after the objectness are classes.
 TEST(Endings, ElevenLabelsMakeClassesOfTheNumbersOfFaces) {
-  Ending c = faces_in_maps(false);
+  OutputsCase c = faces_in_maps(false);
   for (int i = 0; i < 11; ++i) c.facts.labels.push_back("class " + std::to_string(i));
   const Results results = c.decode();
   ASSERT_EQ(results.detections.size(), 1u);
@@ -77,7 +60,7 @@ TEST(Endings, ElevenLabelsMakeClassesOfTheNumbersOfFaces) {
 }
 
 TEST(Endings, OneNumberOfASigmoidTellsTwoClassesApart) {
-  Ending c(256, 256);
+  OutputsCase c(256, 256);
   c.facts.channels_last = true;
   c.add("dense_1", {1, 1}, {0.2f}, "Sigmoid");
   EXPECT_EQ(c.choose().name, "classification");
@@ -106,13 +89,13 @@ TEST(Endings, OneNumberOfASigmoidTellsTwoClassesApart) {
 }
 
 TEST(Endings, OneNumberWithoutASigmoidIsNoClass) {
-  Ending c(224, 224);
+  OutputsCase c(224, 224);
   c.add("score", {1, 1}, {0.2f});
   EXPECT_EQ(c.choose().name, "none");
 }
 
 TEST(Endings, LogarithmsOfASoftmaxAreClassScores) {
-  Ending c(224, 224);
+  OutputsCase c(224, 224);
   c.add("output", {1, 2}, {std::log(0.1f), std::log(0.9f)}, "LogSoftmax");
   EXPECT_EQ(c.choose().name, "classification");
   const Results results = c.decode();
@@ -120,13 +103,13 @@ TEST(Endings, LogarithmsOfASoftmaxAreClassScores) {
   EXPECT_EQ(results.classifications[0].label_id, 1);
   EXPECT_NEAR(results.classifications[0].confidence, 0.9, 1e-4);
 
-  Ending many(224, 224);
+  OutputsCase many(224, 224);
   many.add("output", {1, 512}, {}, "LogSoftmax");
   EXPECT_EQ(many.choose().name, "classification");
 }
 
 TEST(Endings, VectorsOfTorchvisionsSizesAreAGuess) {
-  Ending c(224, 224);
+  OutputsCase c(224, 224);
   c.add("output", {1, 15}, {}, "Add");
   EXPECT_EQ(c.choose().name, "classification");
   EXPECT_EQ(c.choose().fit, Fit::possible);
@@ -141,7 +124,7 @@ TEST(Endings, VectorsOfTorchvisionsSizesAreAGuess) {
 }
 
 TEST(Endings, MapsOnTheWayToTheAnswerAreLeftOut) {
-  Ending c(28, 28);
+  OutputsCase c(28, 28);
   std::vector<float> scores(10, 0);
   scores[7] = 5;
   c.add("output", {1, 10}, scores);
@@ -152,21 +135,21 @@ TEST(Endings, MapsOnTheWayToTheAnswerAreLeftOut) {
   EXPECT_EQ(c.decode().classifications.at(0).label_id, 7);
 
   // Those of a detector are smaller than the picture.
-  Ending boxes(64, 64);
+  OutputsCase boxes(64, 64);
   boxes.add("vector", {1, 512}, {});
   for (const int64_t side : {8, 4, 2})
     boxes.add("map" + std::to_string(side), {1, 255, side, side}, {}, "Convolution");
   EXPECT_NE(boxes.choose().name, "embedding");
 
   // A map of classes beside a vector is an answer itself.
-  Ending map(64, 64);
+  OutputsCase map(64, 64);
   map.add("classes", {1, 10}, scores);
   map.add("map", {1, 21, 64, 64}, {}, "SoftMax");
   EXPECT_NE(map.choose().name, "classification");
 }
 
 TEST(Endings, AnchorsThatTheNetworkGives) {
-  Ending c(100, 200);
+  OutputsCase c(100, 200);
   c.add("classes_softmax", {1, 3, 2}, {0.9f, 0.1f, 0.2f, 0.8f, 0.7f, 0.3f}, "SoftMax");
   c.add("bboxes_concat", {1, 3, 4}, {0, 0, 0, 0, 0.1f, 0.2f, -0.1f, 0, 0, 0, 0, 0}, "Concat");
   c.add("anchors_concat", {1, 3, 4}, {0, 0, 1, 1, 0.2f, 0.2f, 0.6f, 0.7f, 0.5f, 0.5f, 1, 1},
@@ -181,7 +164,7 @@ TEST(Endings, AnchorsThatTheNetworkGives) {
   EXPECT_NEAR(results.detections[0].y_max, 140, 1e-3);
 
   // How others move their anchors is not known, so that nothing is read as boxes.
-  Ending other(100, 200);
+  OutputsCase other(100, 200);
   other.add("scores", {1, 30, 2}, {}, "SoftMax");
   other.add("boxes", {1, 30, 4}, {});
   other.add("anchors", {1, 30, 4}, {});
@@ -189,7 +172,7 @@ TEST(Endings, AnchorsThatTheNetworkGives) {
 }
 
 // Priors of 64x64 by strides of 8, 16 and 32 from `least` pixels on, ten of which see one plate.
-Ending plate_by(float least) {
+OutputsCase plate_by(float least) {
   constexpr float kX = 30, kY = 34, kWidth = 24, kHeight = 9;
   std::vector<float> loc, conf, points;
   int seen = 0;
@@ -211,7 +194,7 @@ Ending plate_by(float least) {
         }
     side *= 4;
   }
-  Ending c(64, 64);
+  OutputsCase c(64, 64);
   c.add("loc", {1, 168, 4}, loc, "Concat");
   c.add("conf", {1, 168, 2}, conf, "SoftMax");
   c.add("landms", {1, 168, 8}, points, "Concat");
@@ -220,7 +203,7 @@ Ending plate_by(float least) {
 
 TEST(Endings, SizesOfThePriorsOfPlates) {
   for (const float least : {16.0f, 24.0f, 12.0f}) {
-    const Ending c = plate_by(least);
+    const OutputsCase c = plate_by(least);
     EXPECT_EQ(c.choose().name, "retinaface");
     EXPECT_TRUE(c.choose().attach_tensors);
     const Results results = c.decode();
@@ -232,14 +215,14 @@ TEST(Endings, SizesOfThePriorsOfPlates) {
 }
 
 TEST(Endings, StepsOfASoftmaxAreCharactersAndNoBoxes) {
-  Ending c(160, 60);
+  OutputsCase c(160, 60);
   c.add("output", {1, 40, 31}, {}, "SoftMax");
   EXPECT_EQ(c.choose().name, "none");
   EXPECT_NE(c.choose().reason.find("set labels-file to the dictionary"), std::string::npos);
   EXPECT_EQ(c.choose().reason.find("detr-rows reads"), std::string::npos);
 
   // So are those of lines of any width.
-  Ending line(448, 64);
+  OutputsCase line(448, 64);
   line.add("387", {56, 1, 8210}, {});
   EXPECT_EQ(line.choose().reason.find("set labels-file"), std::string::npos);
   line.facts.open_width = true;
@@ -247,7 +230,7 @@ TEST(Endings, StepsOfASoftmaxAreCharactersAndNoBoxes) {
 }
 
 TEST(Endings, KerasHasTheBlankLast) {
-  Ending c(160, 60);
+  OutputsCase c(160, 60);
   c.facts.channels_last = true;
   std::vector<float> steps(40 * 4, 0);
   for (size_t i = 0; i < 40; ++i) steps[i * 4 + 3] = 1;
@@ -269,7 +252,7 @@ TEST(Endings, KerasHasTheBlankLast) {
 }
 
 TEST(Endings, ChinasPlatesOfCrnnPlateRecognition) {
-  Ending c(168, 48);
+  OutputsCase c(168, 48);
   std::vector<float> steps(21 * 78, 0);
   for (size_t i = 0; i < 21; ++i) steps[i * 78] = 1;
   const size_t text[] = {12, 52, 42, 77};  // 浙 A 0 品
@@ -283,7 +266,7 @@ TEST(Endings, ChinasPlatesOfCrnnPlateRecognition) {
 }
 
 TEST(Endings, FakeFacesOfMinivision) {
-  Ending c(80, 80);
+  OutputsCase c(80, 80);
   c.facts.name = "2.7_80x80_MiniFASNetV2";
   c.add("output", {1, 3}, {1, 4, 2});
   EXPECT_EQ(c.choose().picture->family, "Silent-Face-Anti-Spoofing");
@@ -293,7 +276,7 @@ TEST(Endings, FakeFacesOfMinivision) {
 }
 
 TEST(Endings, DescriptorsAreNoForeground) {
-  Ending c(256, 256);
+  OutputsCase c(256, 256);
   c.add("descriptors", {1, 64, 32, 32}, {});
   c.add("keypoint_logits", {1, 65, 32, 32}, {});
   c.add("reliability", {1, 1, 32, 32}, {}, "Sigmoid");
@@ -302,7 +285,7 @@ TEST(Endings, DescriptorsAreNoForeground) {
 }
 
 TEST(Endings, TwoPlanesOfAGrayPictureMayBeColours) {
-  Ending c(256, 256);
+  OutputsCase c(256, 256);
   c.add("output", {1, 2, 256, 256}, {}, "Sigmoid");
   EXPECT_EQ(c.choose().fit, Fit::likely);
   c.facts.channels = 1;
@@ -311,7 +294,7 @@ TEST(Endings, TwoPlanesOfAGrayPictureMayBeColours) {
 }
 
 TEST(Endings, NetworksOfVideoCallsBySize) {
-  Ending c(256, 144);
+  OutputsCase c(256, 144);
   c.facts.channels_last = true;
   c.add("segment_back", {1, 144, 256, 1}, {}, "Sigmoid");
   EXPECT_EQ(c.choose().picture->family, "MediaPipe's selfie segmentation");
@@ -337,7 +320,7 @@ TEST(Endings, CharactersOfMltu) {
 // Four classes are as many as the corners of a box, so that either output may be the scores.
 TEST(Endings, BoxesOfFourClassesThatComeFirst) {
   for (const std::string op : {"Concat", "Sigmoid"}) {
-    Ending c(224, 224);
+    OutputsCase c(224, 224);
     std::vector<float> boxes(1029 * 4), scores(4 * 1029);
     for (size_t i = 0; i < 1029; ++i)
       for (size_t k = 0; k < 4; ++k) boxes[i * 4 + k] = k < 2 ? 20.0f : 80.0f;

@@ -6,31 +6,12 @@
 #include <cmath>
 #include <map>
 
-#include "engine/heads/base/decoder.h"
+#include "tests/heads/outputs_case.h"
 
 namespace clinfer {
 namespace {
 
-struct FormCase {
-  ModelFacts facts;
-  std::vector<Tensor> tensors;
-
-  FormCase(int width, int height) { facts.width = width, facts.height = height; }
-  void add(const std::string& name, Shape shape, const std::vector<float>& values,
-           const std::string& op = "Add", ElementType type = ElementType::f32) {
-    facts.outputs.push_back({name, {}, type, shape, op, {}});
-    tensors.push_back(Tensor::of<float>(type, shape, values));
-  }
-  HeadChoice choose(const std::string& post_process = "auto") const {
-    return choose_head(facts, post_process);
-  }
-  Results decode(const DecodeSettings& settings = {},
-                 const std::string& post_process = "auto") const {
-    Results results;
-    run_head(choose(post_process), facts, tensors, settings, false, results);
-    return results;
-  }
-};
+using test::OutputsCase;
 
 // A score of 1 may come out larger by half a step where it shares the scale of boxes.
 TEST(Forms, ScoresInTheStepsOfBoxes) {
@@ -38,7 +19,7 @@ TEST(Forms, ScoresInTheStepsOfBoxes) {
   std::vector<float> rows(7 * kRows, 0);
   const float row[] = {100, 80, 90, 60, 0, 0, 1.39f};
   for (size_t k = 0; k < 7; ++k) rows[k * kRows + 40] = row[k];
-  FormCase c(320, 320);
+  OutputsCase c(320, 320);
   c.facts.model_info = {{"task", "detect"}};
   c.add("output0", {1, 7, kRows}, rows);
   EXPECT_NE(c.decode().contradiction, "");
@@ -53,7 +34,7 @@ TEST(Forms, ScoresInTheStepsOfBoxes) {
 
 // The steps of boxes say nothing of scores that have an output of their own.
 TEST(Forms, StepsOfBoxesAreNotThoseOfOtherScores) {
-  FormCase c(320, 320);
+  OutputsCase c(320, 320);
   c.add("boxes", {1, 60, 4}, std::vector<float>(240, 0.5f));
   c.add("scores", {1, 60}, std::vector<float>(60, 1.39f));
   c.add("labels", {1, 60}, std::vector<float>(60, 1));
@@ -65,8 +46,8 @@ TEST(Forms, StepsOfBoxesAreNotThoseOfOtherScores) {
 constexpr int64_t kCellsOfLevels = 8 * 8 + 4 * 4 + 2 * 2;  // of 64x64
 
 // One object that three rows of kCellsOfLevels find, as DeepStream-Yolo's exporters leave it.
-FormCase rows_of_cells() {
-  FormCase c(64, 64);
+OutputsCase rows_of_cells() {
+  OutputsCase c(64, 64);
   std::vector<float> rows;
   for (int64_t i = 0; i < kCellsOfLevels; ++i) {
     const float x = static_cast<float>(i % 40),
@@ -93,7 +74,7 @@ TEST(Forms, RowsOfCellsAreSuppressed) {
 
 // A class score is no class number: rows of six are YOLOX's of one class.
 TEST(Forms, RowsOfOneClassStayRowsOfOneClass) {
-  FormCase c(64, 64);
+  OutputsCase c(64, 64);
   std::vector<float> rows(static_cast<size_t>(6 * kCellsOfLevels), 0.01f);
   for (size_t i = 0; i < static_cast<size_t>(kCellsOfLevels); ++i)
     rows[6 * i] = rows[6 * i + 1] = 30, rows[6 * i + 2] = rows[6 * i + 3] = 12;
@@ -108,7 +89,7 @@ TEST(Forms, RowsOfOneClassStayRowsOfOneClass) {
 
 // Two alike boxes of a detector that counts its objects are two objects, unless the user says otherwise.
 TEST(Forms, SuppressedBoxesAreSuppressedWhereTheUserSaysSo) {
-  FormCase c(64, 64);
+  OutputsCase c(64, 64);
   c.add("num_dets", {1, 1}, {2}, "Add", ElementType::i32);
   c.add("boxes", {1, 2, 4}, {10, 10, 40, 40, 11, 10, 40, 40});
   c.add("scores", {1, 2}, {0.9f, 0.8f});
@@ -121,7 +102,7 @@ TEST(Forms, SuppressedBoxesAreSuppressedWhereTheUserSaysSo) {
 
 // Nothing says whether they are suppressed: it is assumed that they are not, and said.
 TEST(Forms, BoxesOfUnknownOriginAreSuppressedAndThatIsSaid) {
-  FormCase c(64, 64);
+  OutputsCase c(64, 64);
   std::vector<float> boxes, scores(23, 0.01f), labels(23, 1);
   for (int i = 0; i < 23; ++i) boxes.insert(boxes.end(), {10, 10, 40, 40});
   scores[3] = scores[4] = 0.9f;
@@ -141,8 +122,8 @@ TEST(Forms, BoxesOfUnknownOriginAreSuppressedAndThatIsSaid) {
   EXPECT_EQ(c.choose().warnings, std::vector<std::string>{});
 }
 
-FormCase with_background(size_t place) {
-  FormCase c(64, 64);
+OutputsCase with_background(size_t place) {
+  OutputsCase c(64, 64);
   std::vector<float> boxes, scores;
   for (int i = 0; i < 60; ++i) {
     boxes.insert(boxes.end(), {0.1f, 0.1f, 0.5f, 0.5f});
@@ -160,7 +141,7 @@ FormCase with_background(size_t place) {
 
 TEST(Forms, TheBackgroundIsFirstOrLast) {
   for (const size_t place : {size_t{0}, size_t{2}}) {
-    FormCase c = with_background(place);
+    OutputsCase c = with_background(place);
     Results results = c.decode();
     ASSERT_EQ(results.detections.size(), 1u);
     EXPECT_EQ(results.detections[0].label_id, place == 0 ? 2 : 1);
@@ -174,7 +155,7 @@ TEST(Forms, TheBackgroundIsFirstOrLast) {
 }
 
 TEST(Forms, LabelsMayNameABackgroundThatTheOutputsDoNotCount) {
-  FormCase c(64, 64);
+  OutputsCase c(64, 64);
   std::vector<float> cells(static_cast<size_t>(7 * kCellsOfLevels), 0.02f);
   for (int64_t i = 0; i < 4 * kCellsOfLevels; ++i) cells[static_cast<size_t>(i)] = 20;
   cells[static_cast<size_t>(5 * kCellsOfLevels + 9)] = 0.9f;
@@ -188,7 +169,7 @@ TEST(Forms, LabelsMayNameABackgroundThatTheOutputsDoNotCount) {
 }
 
 TEST(Forms, ClassesOfPicturesMayCountABackground) {
-  FormCase c(224, 224);
+  OutputsCase c(224, 224);
   std::vector<float> logits(1001, 0);
   logits[5] = 20;
   c.add("logits", {1, 1001}, logits);
@@ -201,7 +182,7 @@ TEST(Forms, ClassesOfPicturesMayCountABackground) {
 
 // PoseNet with its sigmoid in the graph: a point's confidence is squashed once.
 TEST(Forms, HeatMapsMayBeSquashed) {
-  FormCase c(65, 65);
+  OutputsCase c(65, 65);
   std::vector<float> heats(17 * 25, 0.01f);
   for (size_t k = 0; k < 17; ++k) heats[k * 25 + 12] = 0.9f;
   c.add("heatmaps", {1, 17, 5, 5}, heats);
@@ -223,7 +204,7 @@ TEST(Forms, HeatMapsMayBeSquashed) {
 }
 
 TEST(Forms, TheIrisFollowsTheContourOfTheEye) {
-  FormCase c(64, 64);
+  OutputsCase c(64, 64);
   c.add("output_eyes_contours_and_brows", {1, 213}, std::vector<float>(213, 20));
   c.add("output_iris", {1, 15}, std::vector<float>(15, 31));
   const Results results = c.decode();
@@ -235,7 +216,7 @@ TEST(Forms, TheIrisFollowsTheContourOfTheEye) {
 
 // Boxes as shares of the picture, points in its pixels.
 TEST(Forms, PointsMayBePixelsWhereBoxesAreShares) {
-  FormCase c(64, 64);
+  OutputsCase c(64, 64);
   std::vector<float> cells(static_cast<size_t>(56 * kCellsOfLevels), 0.01f);
   const auto at = [&](int64_t column) -> float& {
     return cells[static_cast<size_t>(column * kCellsOfLevels + 9)];
@@ -253,7 +234,7 @@ TEST(Forms, PointsMayBePixelsWhereBoxesAreShares) {
 
 // A doubt about a reading is said beside it, and does not make it another one.
 TEST(Forms, DoubtIsSaidWithTheReading) {
-  FormCase c(96, 96);
+  OutputsCase c(96, 96);
   c.add("out", {1, 196}, std::vector<float>(196, 0.5f));
   const HeadChoice choice = c.choose();
   const auto landmarks = std::find_if(choice.considered.begin(), choice.considered.end(),
@@ -265,7 +246,7 @@ TEST(Forms, DoubtIsSaidWithTheReading) {
 // Faces of 112x112, whose points have no name.
 TEST(Forms, PointsOfFacesByTheirNumberAndThePicture) {
   for (const size_t points : {68u, 98u, 106u, 64u}) {
-    FormCase c(112, 112);
+    OutputsCase c(112, 112);
     c.add("out", {1, static_cast<int64_t>(2 * points)}, std::vector<float>(2 * points, 0.5f));
     const HeadChoice choice = c.choose();
     if (points == 64) {
@@ -286,7 +267,7 @@ TEST(Forms, PointsOfFacesByTheirNumberAndThePicture) {
 TEST(Forms, PointsOfFacesBeforeTheirAngles) {
   std::vector<float> row(143, 30);
   std::fill_n(row.begin(), 136, 0.25f);
-  FormCase c(160, 160);
+  OutputsCase c(160, 160);
   c.add("output1", {1, 143}, row);
   const HeadChoice choice = c.choose();
   EXPECT_EQ(choice.name, "landmarks");
@@ -301,7 +282,7 @@ TEST(Forms, PointsOfFacesBeforeTheirAngles) {
   // As many classes, or another picture, are no points.
   c.facts.labels.assign(143, "a class");
   EXPECT_NE(c.choose().name, "landmarks");
-  FormCase other(224, 224);
+  OutputsCase other(224, 224);
   other.add("output1", {1, 143}, row);
   EXPECT_NE(other.choose().name, "landmarks");
 }
@@ -309,7 +290,7 @@ TEST(Forms, PointsOfFacesBeforeTheirAngles) {
 // OpenSeeFace: the peak of a point's map, moved by logits down and to the right.
 TEST(Forms, MapsOfPointsAndTheirOffsets) {
   constexpr size_t kPoints = 66, kSide = 28, kCells = kSide * kSide;
-  FormCase c(224, 224);
+  OutputsCase c(224, 224);
   std::vector<float> maps(3 * kPoints * kCells, 0.5f);
   std::fill_n(maps.begin(), kPoints * kCells, 0.1f);
   for (size_t k = 0; k < kPoints; ++k) maps[k * kCells + 9 * kSide + 18] = 0.9f;
@@ -329,7 +310,7 @@ TEST(Forms, MapsOfPointsAndTheirOffsets) {
 
 // FastestDet with its last step in the graph, and NanoDet's distances before theirs.
 TEST(Forms, RowsOfCells) {
-  FormCase fastest(96, 96);
+  OutputsCase fastest(96, 96);
   std::vector<float> rows(36 * 85, 0);
   const std::vector<float> object{32, 24, 20, 10, 0.9f};
   std::copy(object.begin(), object.end(), rows.begin() + 5 * 85);
@@ -343,7 +324,7 @@ TEST(Forms, RowsOfCells) {
   EXPECT_FLOAT_EQ(results.detections[0].x_min, 22);
   EXPECT_FLOAT_EQ(results.detections[0].y_max, 29);
 
-  FormCase distances(96, 96);
+  OutputsCase distances(96, 96);
   std::vector<float> cells(189 * 5, 0);
   const std::vector<float> sides{1, 2, 3, 0.5f, 0.7f};  // of the cell in column 3, row 1, in steps
   std::copy(sides.begin(), sides.end(), cells.begin() + 15 * 5);
@@ -362,7 +343,7 @@ TEST(Forms, RowsOfCells) {
 // Maps of 7x7 are no rows of seven, and the sums of the scores are no scores.
 TEST(Forms, SumsOfScoresInAnyOrder) {
   for (const bool sums_first : {false, true}) {
-    FormCase c(224, 224);
+    OutputsCase c(224, 224);
     for (const int64_t side : {28, 14, 7}) {
       const auto cells = static_cast<size_t>(side * side);
       std::vector<float> scores(2 * cells, 0.01f), sides(64 * cells, 0);
@@ -388,7 +369,7 @@ TEST(Forms, SumsOfScoresInAnyOrder) {
 }
 
 TEST(Forms, ALoneAgeIsANumberOfYears) {
-  FormCase c(64, 64);
+  OutputsCase c(64, 64);
   c.add("age", {1}, {36.45f});
   EXPECT_EQ(c.choose().name, "classification");
   ASSERT_TRUE(c.choose().picture);
@@ -396,13 +377,13 @@ TEST(Forms, ALoneAgeIsANumberOfYears) {
   const Results results = c.decode();
   ASSERT_EQ(results.classifications.size(), 1u);
   EXPECT_EQ(results.classifications[0].label, "36.5");
-  FormCase other(64, 64);
+  OutputsCase other(64, 64);
   other.add("age_conv3", {1, 1}, {0.3f});
   EXPECT_EQ(other.choose().name, "none");
 }
 
 TEST(Forms, FacesHaveANameWithoutLabels) {
-  FormCase c(64, 64);
+  OutputsCase c(64, 64);
   for (const auto& [stride, cells] : {std::pair{8, 64}, {16, 16}, {32, 4}}) {
     const auto n = static_cast<size_t>(2 * cells);
     const std::string name = std::to_string(stride);
@@ -415,7 +396,7 @@ TEST(Forms, FacesHaveANameWithoutLabels) {
 
 // PINTO's model zoo names the columns of its rows.
 TEST(Forms, RowsAreReadAsTheirNameListsThem) {
-  FormCase c(64, 64);
+  OutputsCase c(64, 64);
   c.add("batchno_classid_score_x1y1x2y2", {2, 7},
         {0, 3, 0.9f, 10, 12, 30, 40, 0, 1, 0.8f, 5, 6, 20, 21});
   Results results = c.decode();
@@ -424,7 +405,7 @@ TEST(Forms, RowsAreReadAsTheirNameListsThem) {
   EXPECT_FLOAT_EQ(results.detections[0].confidence, 0.9f);
   EXPECT_FLOAT_EQ(results.detections[0].x_max, 30);
   EXPECT_EQ(c.choose().warnings, std::vector<std::string>{});
-  FormCase y_first(64, 64);
+  OutputsCase y_first(64, 64);
   y_first.add("batchno_classid_y1x1y2x2_score_landms", {2, 9},
               {0, 3, 12, 10, 40, 30, 0.9f, 15, 16, 0, 1, 6, 5, 21, 20, 0.2f, 0, 0});
   results = y_first.decode();
@@ -436,7 +417,7 @@ TEST(Forms, RowsAreReadAsTheirNameListsThem) {
 
 // LSTR: a straight lane from the bottom up, and one that is none.
 TEST(Forms, LanesAsCurves) {
-  FormCase c(64, 64);
+  OutputsCase c(64, 64);
   c.add("pred_logits", {1, 2, 2}, {-2, 2, 2, -2});
   // k, f, m, n, b, c: x = n + b y - c.
   c.add("pred_curves", {1, 2, 8},
@@ -454,7 +435,7 @@ TEST(Forms, LanesAsCurves) {
 
 // UltraFace's priors with a second class, corners as shares.
 TEST(Forms, FacesWithMasksAreOfUltraFace) {
-  FormCase c(64, 64);
+  OutputsCase c(64, 64);
   std::vector<float> boxes, scores;
   for (int i = 0; i < 235; ++i) {
     boxes.insert(boxes.end(), {0.25f, 0.25f, 0.5f, 0.5f});
@@ -475,7 +456,7 @@ TEST(Forms, FacesWithMasksAreOfUltraFace) {
 
 // YuNet of 2021 halves its maps by rounding down: 120x160 has 1076 priors.
 TEST(Forms, FirstYuNetOfAnySize) {
-  FormCase c(160, 120);
+  OutputsCase c(160, 120);
   std::vector<float> loc(1076 * 14, 0), conf(1076 * 2, 0), iou(1076, 0);
   conf[2 * 900 + 1] = 1, iou[900] = 1;  // the first prior of stride 16
   c.add("loc", {1076, 14}, loc);
@@ -490,7 +471,7 @@ TEST(Forms, FirstYuNetOfAnySize) {
 
 // YOLO-FastestV2's two maps as one table of cells.
 TEST(Forms, FastestV2AsOneTable) {
-  FormCase c(64, 64);
+  OutputsCase c(64, 64);
   constexpr int64_t kRows = 16 + 4, kColumns = 95;
   std::vector<float> values(static_cast<size_t>(kRows * kColumns), 0.01f);
   float* row = values.data() + 16 * kColumns;  // the first cell of stride 32
@@ -507,14 +488,14 @@ TEST(Forms, FastestV2AsOneTable) {
 
 // Several maps joined in one output are no scores of classes.
 TEST(Forms, JoinedMapsAreNoSegmentation) {
-  FormCase c(16, 16);
+  OutputsCase c(16, 16);
   c.add("out", {1, 16, 16, 10}, std::vector<float>(2560, 0.5f), "Concat");
   EXPECT_EQ(c.choose().name, "none");
 }
 
 // A box that is there twice is no other object, also where rows are known to be objects.
 TEST(Forms, SameBoxTwiceIsOneObject) {
-  FormCase c(64, 64);
+  OutputsCase c(64, 64);
   c.facts.input_names = {"images", "orig_target_sizes"};
   c.add("boxes", {1, 3, 4}, {10, 10, 40, 40, 10, 10, 40, 40, 10, 10, 40, 40});
   c.add("scores", {1, 3}, {0.9f, 0.8f, 0.7f});
@@ -532,7 +513,7 @@ std::map<std::string, std::string> answers_of(const Results& results) {
 TEST(Forms, AnglesOfAHead) {
   const std::map<std::string, std::string> right = {
       {"yaw", "30.0"}, {"pitch", "-10.0"}, {"roll", "5.0"}};
-  FormCase vector(64, 64);
+  OutputsCase vector(64, 64);
   vector.facts.name = "fsanet-1x1-iter-688590";
   vector.add("output", {1, 3}, {30, -10, 5});
   EXPECT_EQ(answers_of(vector.decode()), right);
@@ -552,13 +533,13 @@ TEST(Forms, AnglesOfAHead) {
                                         -sy,
                                         cy * sp,
                                         cy * cp};
-  FormCase matrix(224, 224);
+  OutputsCase matrix(224, 224);
   matrix.facts.name = "6DRepNet_300W_LP_AFLW2000";
   matrix.add("output", {1, 3, 3}, std::vector<float>(rotation.begin(), rotation.end()));
   EXPECT_EQ(answers_of(matrix.decode()), right);
   EXPECT_EQ(matrix.choose().picture->resize, ResizeMode::crop);
 
-  FormCase bins(224, 224);
+  OutputsCase bins(224, 224);
   bins.facts.name = "hopenet_lite";
   for (const auto& [name, degrees] : {std::pair{"yaw", 30}, {"pitch", -9}, {"roll", 6}}) {
     std::vector<float> logits(66, 0);
@@ -571,7 +552,7 @@ TEST(Forms, AnglesOfAHead) {
 
 // model-proc's converter "text" multiplies what the network gives.
 TEST(Forms, AgeIsANumber) {
-  FormCase c(62, 62);
+  OutputsCase c(62, 62);
   c.facts.model_info["number_scale/age_conv3"] = "100";
   c.facts.model_info["attribute_name/age_conv3"] = "age";
   c.add("age_conv3", {1, 1, 1, 1}, {0.345f});

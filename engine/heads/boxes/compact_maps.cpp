@@ -215,8 +215,8 @@ Match match_fastest_v2(const ModelFacts& facts) {
   if (table) {
     for (const size_t stride : {16, 32}) {
       const auto over = [&](int side) { return static_cast<size_t>(side) / stride; };
-      (stride == 16 ? fine : coarse) = {
-          Map{0, table->columns, over(facts.height), over(facts.width), true}};
+      (stride == 16 ? fine : coarse)
+          .assign(1, Map{0, table->columns, over(facts.height), over(facts.width), true});
     }
     if (fine[0].cells() + coarse[0].cells() != table->rows) return {Fit::no, needs, {}};
   } else if (facts.outputs.size() != 2) {

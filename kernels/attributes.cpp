@@ -17,6 +17,10 @@ namespace {
 
 int64_t parse_int(const std::string& name, const std::string& whole, std::string_view text) {
   text = trimmed(text);
+  // Some tools write integers as floats: "1.0".
+  if (const size_t dot = text.find('.');
+      dot != text.npos && dot != 0 && text.find_first_not_of('0', dot + 1) == text.npos)
+    text = text.substr(0, dot);
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || text.empty())

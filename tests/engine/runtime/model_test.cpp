@@ -192,6 +192,33 @@ TEST(Model, IsReadFromMemory) {
             file->outputs()[0].shape);
 }
 
+std::shared_ptr<const Model> pooling(const std::string& dilations) {
+  const std::string ports = "<dim>1</dim><dim>1</dim><dim>4</dim><dim>4</dim></port>";
+  const std::string halves = "<dim>1</dim><dim>1</dim><dim>2</dim><dim>2</dim></port>";
+  const std::string xml =
+      R"(<net name="n" version="11"><layers>
+      <layer id="0" name="x" type="Parameter" version="opset1"><data shape="1,1,4,4" element_type="f32"/>
+      <output><port id="0" precision="FP32">)" +
+      ports + R"(</output></layer>
+      <layer id="1" name="y" type="MaxPool" version="opset1"><data kernel="2,2" strides="2,2"
+      pads_begin="0,0" pads_end="0,0" rounding_type="floor" auto_pad="explicit" dilations=")" +
+      dilations + R"("/><input><port id="0">)" + ports +
+      R"(</input><output><port id="1" precision="FP32">)" + halves + R"(</output></layer>
+      <layer id="2" name="r" type="Result" version="opset1"><input><port id="0">)" +
+      halves + R"(</input></layer></layers><edges>
+      <edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>
+      <edge from-layer="1" from-port="1" to-layer="2" to-port="0"/></edges></net>)";
+  return Model::read_bytes(bytes_of(xml), {}, "mine");
+}
+
+// The quantiser of 2021 wrote them so.
+TEST(Model, IntegersMayBeWrittenAsFloats) {
+  for (const char* dilations : {"1,1", "1.0,1.0", "1.,1.00"})
+    EXPECT_EQ(pooling(dilations)->outputs()[0].shape, (Shape{1, 1, 2, 2})) << dilations;
+  for (const char* dilations : {"1.5,1", ".0,1", "1.0.0,1"})
+    EXPECT_THROW(pooling(dilations), Error) << dilations;
+}
+
 TEST(Model, FromMemoryIsRefusedByItsName) {
   const std::string path = std::string(CLINFER_SOURCE_DIR) + "/pipelines/models/ball.xml";
   const std::string xml = read_text_file(path), weights = read_text_file(weights_path(path));

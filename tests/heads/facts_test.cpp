@@ -38,6 +38,23 @@ class FakeModel final : public Model {
   std::vector<std::string> notes_;
 };
 
+TEST(Beside, DictionariesHaveFoldersOfTheirOwn) {
+  const TemporaryFolder folder;
+  for (const char* name : {"models", "models/dict", "char_dicts", "other", "old_dict"})
+    std::filesystem::create_directories(folder / name);
+  folder.write("models/keys.txt", "a");
+  folder.write("models/dict/my_dict.txt", "a");
+  folder.write("char_dicts/plate_dict.txt", "a");
+  folder.write("char_dicts/readme.txt", "a");
+  folder.write("other/other_dict.txt", "a");
+  std::vector<std::string> names;
+  for (const std::string& path : dictionaries_beside(folder / "models/rec.onnx"))
+    names.push_back(std::filesystem::path(path).filename().string());
+  EXPECT_EQ(names, (std::vector<std::string>{"keys.txt", "my_dict.txt", "plate_dict.txt"}));
+  folder.write("old_dict/my_dict.txt", "a");  // the model's own folder counts once
+  EXPECT_EQ(dictionaries_beside(folder / "old_dict/rec.onnx").size(), 2u);
+}
+
 TEST(ModelFile, IsTheOneModelOfAFolder) {
   const TemporaryFolder folder;
   const auto refusal = [&] {

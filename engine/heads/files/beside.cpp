@@ -201,6 +201,14 @@ std::vector<std::string> dictionaries_beside(const std::string& model_path) {
   // PaddleOCR's users keep detector, classifier and recogniser in folders of their own, with the
   // dictionary one folder up.
   if (lower(folder.filename().string()) == "rec") folders.push_back(folder / "..");
+  // Others keep dictionaries in a folder of their own, in the model's or beside it: "char_dicts".
+  for (const fs::path& place : {folders[0], folders[0] / ".."})
+    for (const std::string& name : names_in(place.string())) {
+      const std::string last = lower(name.substr(name.find_last_of("_-") + 1));
+      std::error_code error;
+      if ((last == "dict" || last == "dicts") && !fs::equivalent(place / name, folders[0], error))
+        folders.push_back(place / name);
+    }
   std::vector<std::string> found;
   for (const fs::path& place : folders)
     for (const char* ending : {".txt", ".json"})

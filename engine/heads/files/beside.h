@@ -40,8 +40,8 @@ BesideFacts read_framework(const std::map<std::string, std::string>& rt_info);
 // the place.
 BesideFacts read_model_proc(const std::string& path);
 
-// Returns the text files in the model's folder that are named like dictionaries of characters,
-// sorted.
+// Returns the text files that are named like dictionaries of characters, in the model's folder and
+// in folders of dictionaries there or beside it.
 std::vector<std::string> dictionaries_beside(const std::string& model_path);
 
 // Returns the model file that a path means: the file itself, or for a folder the only .xml or .onnx

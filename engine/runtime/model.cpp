@@ -58,14 +58,19 @@ void count_classes(const Graph& graph) {
   }
 }
 
+// Returns whether an operation only rearranges the values of its first input.
+bool rearranges(const Node& node) {
+  for (const char* type : {"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Convert"})
+    if (node.is(type)) return true;
+  return false;
+}
+
 // Returns the operation that computes the values of an output. Skips operations that only rearrange
 // them, which converters put between a network's Sigmoid or Softmax and its output.
 Node& producer_of(const Node& result) {
   Node* node = result.inputs[0].node;
   Node* at = node;
-  while (at->type == "Reshape" || at->type == "Transpose" || at->type == "Squeeze" ||
-         at->type == "Unsqueeze" || at->type == "Convert")
-    at = at->inputs[0].node;
+  while (rearranges(*at)) at = at->inputs[0].node;
   return at->type == "Sigmoid" || at->type == "Softmax" || at->type == "SoftMax" ||
                  at->type == "Concat"
              ? *at
@@ -86,6 +91,41 @@ void mark_enlarged(const Graph& graph) {
     if (count(at->shape(0)) >= 4 * count(from.node->shape(from.port)))
       last.attributes.set("enlarged", "1");
   }
+}
+
+// Marks the operation of each output that is a softmax in parts: exponentials, divided by their
+// sum.
+void mark_softmax(const Graph& graph) {
+  for (const Node* result : graph.results) {
+    const Node* at = result->inputs[0].node;
+    while (rearranges(*at)) at = at->inputs[0].node;
+    if (!at->is("Divide")) continue;
+    const Node *exponentials = at->inputs[0].node, *sum = at->inputs[1].node;
+    if (exponentials->is("Exp") && sum->is("ReduceSum") && sum->inputs[0].node == exponentials)
+      producer_of(*result).attributes.set("softmax", "1");
+  }
+}
+
+// Returns whether all values of an edge are sums of convolutions, which nothing limits.
+bool is_linear(const Node& node, int depth) {
+  constexpr int kDeepest = 8;
+  if (depth > kDeepest) return false;
+  if (node.is("Convolution") || node.is("GroupConvolution")) return true;
+  if (node.is("Concat"))
+    return std::all_of(node.inputs.begin(), node.inputs.end(),
+                       [&](const Edge& input) { return is_linear(*input.node, depth + 1); });
+  if (node.is("Add")) {
+    const Node* bias = node.inputs[1].node;
+    while (rearranges(*bias)) bias = bias->inputs[0].node;
+    if (!bias->is("Constant")) return false;
+  }
+  return (node.is("Add") || rearranges(node)) && is_linear(*node.inputs[0].node, depth + 1);
+}
+
+// Marks the operation of each output that the last convolutions make: its scores are logits.
+void mark_linear(const Graph& graph) {
+  for (const Node* result : graph.results)
+    if (is_linear(*result->inputs[0].node, 0)) producer_of(*result).attributes.set("linear", "1");
 }
 
 // Returns the value of an operation that is a constant of one number.
@@ -251,6 +291,8 @@ void ReadModel::finish(const InputShapes& shapes) {
   }
   count_classes(*graph_);
   mark_enlarged(*graph_);
+  mark_softmax(*graph_);
+  mark_linear(*graph_);
   mark_steps(*graph_);
   if (const char* range = range_taken(*graph_)) rt_info_[kRangeOfPicture] = range;
   inputs_ = input_ports(*graph_);

@@ -53,6 +53,26 @@ TEST(Choice, SegmentationTakesPicturesAsItsFrameworkDoes) {
   EXPECT_EQ(c.choose().picture->scale, std::vector<float>{127.5f});
 }
 
+TEST(Choice, RoadsAndLanesAreTwoMaps) {
+  std::vector<float> road(2 * 64 * 64, 0), lane = road;
+  road[64 * 64 + 5] = 1;
+  lane[64 * 64 + 9] = 1;
+  Case c(64);
+  c.add("424", {1, 2, 64, 64}, road, "PReLU");
+  c.add("436", {1, 2, 64, 64}, lane, "PReLU");
+  EXPECT_EQ(c.choose().name, "segmentation");
+  EXPECT_TRUE(c.choose().warnings.empty());
+  EXPECT_EQ(c.choose().picture->family, "TwinLiteNet");
+  const Results results = c.decode();
+  ASSERT_EQ(results.maps.size(), 2u);
+  EXPECT_EQ(results.maps[0].classes[5], 1);
+  EXPECT_EQ(results.maps[0].labels, (std::vector<std::string>{"background", "drivable area"}));
+  EXPECT_EQ(results.maps[1].classes[5], 0);
+  EXPECT_EQ(results.maps[1].classes[9], 1);
+  c.facts.outputs[1].op = "Convolution";
+  EXPECT_EQ(c.decode().maps.size(), 1u);
+}
+
 // Three numbers for each pixel may be a picture, but not where they were just enlarged.
 TEST(Choice, EnlargedValuesAreNoPicture) {
   Case c(64);
@@ -366,6 +386,64 @@ TEST(Choice, RowsWithAnObjectnessMayBeTurned) {
   EXPECT_TRUE(says(c.choose(), "yolox, yolov8"));
   ASSERT_EQ(c.decode().detections.size(), 1u);
   EXPECT_EQ(c.decode().detections[0].label_id, 9);
+}
+
+// Where the last convolutions make the table, its scores are logits, as in bubbliiiing's YOLOX.
+TEST(Choice, ScoresOfTheLastConvolutionsAreLogits) {
+  for (const bool linear : {false, true}) {
+    std::vector<float> table(85 * kCells, 0);
+    for (size_t i = 0; i < kCells; ++i)
+      for (size_t k = 4; k < 85; ++k) table[i * 85 + k] = linear ? -9.0f : 0.0001f;
+    float* const row = table.data() + (144 + 7) * 85;  // row 1, column 1 of cells of 16 pixels
+    row[0] = row[1] = 0.5f;
+    row[2] = row[3] = std::log(2.0f);
+    row[4] = linear ? 4.0f : 0.982f;
+    row[5 + 9] = linear ? 2.0f : 0.8808f;
+    Case c(96);
+    c.add("output", {1, 189, 85}, table, "Concat");
+    if (linear) c.facts.outputs[0].attributes["linear"] = "1";
+    EXPECT_EQ(c.choose().name, "yolox");
+    EXPECT_EQ(c.choose().picture->family, linear ? "bubbliiiing's YOLOX" : "YOLOX");
+    EXPECT_EQ(c.choose().picture->color, linear ? ColorOrder::rgb : ColorOrder::bgr);
+    const Results results = c.decode();
+    EXPECT_EQ(results.contradiction, "");
+    ASSERT_EQ(results.detections.size(), 1u) << linear;
+    EXPECT_EQ(results.detections[0].label_id, 9);
+    EXPECT_NEAR(results.detections[0].confidence, 0.865, 0.001);
+    EXPECT_NEAR(results.detections[0].x_min, 8, 0.01);
+    EXPECT_NEAR(results.detections[0].y_max, 40, 0.01);
+  }
+}
+
+TEST(Choice, MapsOfTheLastConvolutionsAreCellsOfLogits) {
+  const auto with = [](size_t columns, bool linear) {
+    Case c(96);
+    for (const int side : {12, 6, 3}) {
+      const auto cells = static_cast<size_t>(side * side);
+      std::vector<float> map(columns * cells, -9);
+      if (side == 6) {
+        const float row[] = {0.5f, 0.5f, std::log(2.0f), std::log(2.0f), 4};
+        for (size_t k = 0; k < 5; ++k) map[k * cells + 7] = row[k];
+        map[6 * cells + 7] = 2;
+      }
+      c.add("level" + std::to_string(side), {1, static_cast<int64_t>(columns), side, side}, map,
+            "Convolution");
+      if (linear) c.facts.outputs.back().attributes["linear"] = "1";
+    }
+    return c;
+  };
+  for (const size_t columns : {7, 85}) {
+    const Case c = with(columns, true);
+    EXPECT_EQ(c.choose().name, "yolox") << columns;
+    const Results results = c.decode();
+    ASSERT_EQ(results.detections.size(), 1u) << columns;
+    EXPECT_EQ(results.detections[0].label_id, 1);
+    EXPECT_NEAR(results.detections[0].confidence, 0.865, 0.001);
+    EXPECT_NEAR(results.detections[0].x_min, 8, 0.01);
+  }
+  EXPECT_NE(with(85, false).choose().name, "yolox");
+  EXPECT_NE(with(24, true).choose().name, "yolox");   // three anchors of three classes
+  EXPECT_NE(with(144, true).choose().name, "yolox");  // 64 numbers for the sides
 }
 
 TEST(Choice, AnObjectnessIsNoClass) {

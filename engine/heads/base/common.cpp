@@ -62,7 +62,8 @@ Shape squeeze_front(const Shape& shape) {
 bool is_float_output(const OutputFacts& output) { return is_float(output.type); }
 
 bool is_softmax(const OutputFacts& output) {
-  return output.op == "SoftMax" || output.op == "Softmax";
+  return output.op == "SoftMax" || output.op == "Softmax" ||
+         attribute_of(output, "softmax", 0) != 0;
 }
 
 std::string describe(const ModelFacts& facts) {

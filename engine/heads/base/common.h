@@ -35,6 +35,8 @@ class Floats {
 };
 
 inline float sigmoid(float v) { return 1.0f / (1.0f + std::exp(-v)); }
+// Returns the value of which the sigmoid is `p`; infinite for 0 and 1.
+inline float logit(float p) { return std::log(p / (1.0f - p)); }
 
 // Returns the output at `index`. Throws Error{device_failed} if its number of elements is not
 // `expected`.

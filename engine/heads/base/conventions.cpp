@@ -57,6 +57,9 @@ constexpr Convention kConventions[] = {
      kNoBackground, "qqwweee/keras-yolo3@e6598d13c7: yolo3/utils.py (letterbox_image)"},
     {Family::yolox, "YOLOX", kBgr, kNone, kOne, kLetterbox, 114, kTopLeft, kByElement,
      kNoBackground, "Megvii-BaseDetection/YOLOX@6ddff48243: yolox/data/data_augment.py (preproc)"},
+    {Family::yolox_logits, "bubbliiiing's YOLOX", kRgb, kImageNetMean, kImageNetScale, kLetterbox,
+     128, kCentered, kByElement, kNoBackground,
+     "bubbliiiing/yolox-pytorch@bbd4ef975b: utils/utils.py (resize_image, preprocess_input)"},
     {Family::nanodet, "NanoDet", kBgr, turned(kImageNetMean), turned(kImageNetScale), kLetterbox, 0,
      kCentered, kByElement, kNoBackground,
      "RangiLyu/nanodet@be9b4a9001: config/legacy_v0.x_configs/nanodet-m.yml (keep_ratio, "
@@ -307,6 +310,8 @@ constexpr Convention kConventions[] = {
     {Family::segmentation, "semantic segmentation", kRgb, kImageNetMean, kImageNetScale, kAnySize,
      0, kCentered, kNobody, kNoBackground,
      "pytorch/vision@0446e68eac: torchvision/transforms/_presets.py (SemanticSegmentation)", kTask},
+    {Family::twinlitenet, "TwinLiteNet", kRgb, kNone, kBytes, kStretch, 0, kCentered, kNobody,
+     kNoBackground, "chequanghuy/TwinLiteNet@524141821c: test_image.py (Run)"},
     {Family::tensorflow_segmentation, "TensorFlow's semantic segmentation", kRgb, kHalf, kHalf,
      kAnySize, 0, kCentered, kNobody, kNoBackground,
      "tensorflow/models@08eebbce39: research/deeplab/core/feature_extractor.py", kTask},

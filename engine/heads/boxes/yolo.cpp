@@ -7,6 +7,7 @@
 #include "engine/heads/base/common.h"
 #include "engine/heads/base/conventions.h"
 #include "engine/heads/base/heads.h"
+#include "engine/heads/boxes/grids.h"
 #include "engine/heads/pictures/masks.h"
 #include "engine/heads/points/points.h"
 
@@ -164,31 +165,37 @@ struct RowHead {
 struct CellHead {
   RowHead rows;
   std::vector<GridLevel> levels;
-  Decided form;  // first: decoded
+  Decided form;         // first: decoded
+  bool logits = false;  // true if the scores lack their sigmoid
 
   void operator()(std::span<const Tensor> outputs, const DecodeSettings& settings,
                   Results& results) const {
     const RowTable& table = rows.table;
     const Tensor tensor = rows_of(table, outputs);
     const Floats values(tensor);
-    const RowScan scan = scan_rows(values, table.rows, table.columns, settings.threshold);
+    const float least = logits ? logit(settings.threshold) : settings.threshold;
+    const RowScan scan = scan_rows(values, table.rows, table.columns, least);
+    if (logits) {
+      decode_cells(values, scan, settings, results);
+      return;
+    }
     if (rows.are_corner_rows(values)) {
       rows.decode_corner_rows(values, scan, settings, results);
       return;
     }
     // Logarithms of sizes in steps stay far below 10 and are often negative; among the sizes
     // themselves some are larger in any picture, and none is negative.
-    float largest = 0, least = 0;
+    float largest = 0, smallest = 0;
     for (size_t i = 0; i < table.rows; ++i)
       for (size_t k = 2; k < 4; ++k) {
         const float v = values[i * table.columns + k];
         if (!std::isfinite(v)) continue;
         largest = std::max(largest, v);
-        least = std::min(least, v);
+        smallest = std::min(smallest, v);
       }
-    const auto seen = least < -0.01f ? Decided::second
-                      : largest > 10 ? Decided::first
-                                     : Decided::open;
+    const auto seen = smallest < -0.01f ? Decided::second
+                      : largest > 10    ? Decided::first
+                                        : Decided::open;
     if (form.settle(seen, Decided::second) == Decided::first)
       rows.decode(values, scan, outputs, settings, results);
     else
@@ -201,6 +208,7 @@ struct CellHead {
     std::vector<float> buffer;
     auto level = levels.begin();
     size_t first = 0;  // first row of the level
+    const auto probability = [&](float score) { return logits ? sigmoid(score) : score; };
     const auto cells = [](const GridLevel& of) {
       return static_cast<size_t>(of.rows) * static_cast<size_t>(of.columns);
     };
@@ -209,17 +217,83 @@ struct CellHead {
       const auto columns = static_cast<size_t>(level->columns);
       const float* row = values.run(i * rows.table.columns, rows.table.columns, buffer);
       const size_t best = best_class(row, rows.layout);
-      const float of_class = row[rows.layout.classes_at + best];
-      candidates.expect_probability(row[4]);
+      const float of_class = probability(row[rows.layout.classes_at + best]);
+      const float of_object = probability(row[4]);
+      candidates.expect_probability(of_object);
       candidates.expect_probability(of_class);
       candidates.add_centered((row[0] + static_cast<float>((i - first) % columns)) * level->x_step,
                               (row[1] + static_cast<float>((i - first) / columns)) * level->y_step,
                               std::exp(row[2]) * level->x_step, std::exp(row[3]) * level->y_step,
-                              row[4] * of_class, static_cast<double>(best), i);
+                              of_object * of_class, static_cast<double>(best), i);
     }
     finish(settings, suppression_of(rows.facts, rows.family), candidates, results);
   }
 };
+
+// bubbliiiing's YOLOX before its tables are joined: a map [1,5+C,h,w] at each stride, as the last
+// convolutions make it.
+struct CellMaps {
+  std::vector<Map> maps;
+  CellHead head;
+
+  void operator()(std::span<const Tensor> outputs, const DecodeSettings& settings,
+                  Results& results) const {
+    const RowTable& table = head.rows.table;
+    std::vector<float> rows(table.rows * table.columns), buffer;
+    float* to = rows.data();
+    for (const Map& map : maps) {
+      const Floats values(output_of(outputs, map.output, map.elements()));
+      for (size_t k = 0; k < table.columns; ++k) {
+        const float* channel = values.run(k * map.cells(), map.cells(), buffer);
+        for (size_t i = 0; i < map.cells(); ++i) to[i * table.columns + k] = channel[i];
+      }
+      to += map.cells() * table.columns;
+    }
+    const Tensor joined = Tensor::of<float>(
+        ElementType::f32,
+        {1, static_cast<int64_t>(table.rows), static_cast<int64_t>(table.columns)}, rows);
+    head(std::span(&joined, 1), settings, results);
+  }
+};
+
+std::optional<Match> match_cell_maps(const ModelFacts& facts) {
+  CellMaps maps;
+  size_t rows = 0;
+  for (const int stride : {8, 16, 32}) {
+    const std::vector<Map> of_stride = maps_of(facts, stride);
+    if (of_stride.size() != 1 || of_stride[0].channels_last ||
+        attribute_of(facts.outputs[of_stride[0].output], "linear", 0) == 0)
+      return std::nullopt;
+    maps.maps.push_back(of_stride[0]);
+    rows += of_stride[0].cells();
+  }
+  const size_t columns = maps.maps[0].channels;
+  const auto levels = grid_levels(facts, static_cast<int64_t>(rows), 1);
+  if (facts.outputs.size() != maps.maps.size() || columns < 6 || !levels ||
+      std::any_of(maps.maps.begin(), maps.maps.end(),
+                  [&](const Map& map) { return map.channels != columns; }))
+    return std::nullopt;
+  const size_t classes = columns - 5, labels = facts.labels.size();
+  // Without labels, maps with more channels may be YOLOv8's, with 64 numbers for the sides; those
+  // of a multiple of three YOLOv5's, with three anchors.
+  constexpr size_t kSides = 64;
+  const bool known =
+      labels == 0 ? classes == 80 || (columns <= kSides && columns % 3 != 0) : labels == classes;
+  if (!known) return std::nullopt;
+  Match match;
+  match.fit = labels == classes ? Fit::certain : Fit::likely;
+  match.reason = std::to_string(columns) + " logits for each cell, in maps";
+  match.classes = classes;
+  RowLayout layout;
+  layout.classes = classes;
+  maps.head = {{facts, Family::yolox_logits, {0, rows, columns, false, true}, layout, {}, {}, {}},
+               *levels,
+               {},
+               true};
+  match.picture = picture_of(Family::yolox_logits);
+  match.decode = std::move(maps);
+  return match;
+}
 
 // Distinguishes heads that differ in the columns before the classes: certain if this one has as
 // many classes as there are labels (or COCO's 80). A wrong number of labels says nothing.
@@ -239,6 +313,7 @@ bool settle_sixes(const ModelFacts& facts, RowHead& head) {
 }  // namespace
 
 Match match_yolox(const ModelFacts& facts) {
+  if (const auto maps = match_cell_maps(facts)) return *maps;
   const auto table = find_table(facts, 1);
   const auto levels = table && table->alone
                           ? grid_levels(facts, static_cast<int64_t>(table->rows), 1)
@@ -271,7 +346,13 @@ Match match_yolox(const ModelFacts& facts) {
     match.fit = Fit::certain;
     head.family = Family::deepstream_yolo;
   }
-  match.decode = CellHead{head, *levels, {}};
+  // bubbliiiing's YOLOX ends with its convolutions, and its code computes the rest.
+  const bool logits = attribute_of(facts.outputs[table->output], "linear", 0) != 0;
+  if (logits) {
+    head.family = Family::yolox_logits;
+    match.reason += ", whose scores are logits";
+  }
+  match.decode = CellHead{head, *levels, {}, logits};
   match.picture = picture_of(head.family);
   return match;
 }

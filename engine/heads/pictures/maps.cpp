@@ -4,6 +4,7 @@
 #include "engine/heads/pictures/maps.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 
@@ -89,6 +90,19 @@ std::optional<MapLayout> finest_map(const ModelFacts& facts, Takes takes) {
       best = layout;
   }
   return best;
+}
+
+// Returns the two outputs of TwinLiteNet, whose maps of two classes end with a PReLU, as no other
+// network's do.
+std::optional<std::pair<MapLayout, MapLayout>> roads_and_lanes(const ModelFacts& facts) {
+  if (facts.outputs.size() != 2) return std::nullopt;
+  std::array<MapLayout, 2> maps;
+  for (size_t i = 0; i < 2; ++i) {
+    const auto layout = map_layout(facts, i);
+    if (!layout || layout->channels != 2 || facts.outputs[i].op != "PReLU") return std::nullopt;
+    maps[i] = *layout;
+  }
+  return std::pair{maps[0], maps[1]};
 }
 
 bool is_model_type(const ModelFacts& facts, std::initializer_list<const char*> words) {
@@ -243,6 +257,25 @@ bool is_called(const ModelFacts& facts, const OutputFacts& output,
 }
 
 Match match_segmentation(const ModelFacts& facts) {
+  if (const auto maps = roads_and_lanes(facts)) {
+    Match match;
+    match.fit = Fit::certain;
+    match.reason = "TwinLiteNet's maps of the road and of its lanes";
+    match.decode = [facts, maps = *maps](std::span<const Tensor> outputs, const DecodeSettings&,
+                                         Results& results) {
+      const auto add = [&](const MapLayout& layout, const char* what) {
+        const Floats values(output_of(outputs, layout.index, layout.elements()));
+        PictureMap map = empty_map(facts, layout, MapKind::classes);
+        map.labels = {"background", what};
+        largest_channels(values, layout, -INFINITY, map.classes);
+        results.maps.push_back(std::move(map));
+      };
+      add(maps.first, "drivable area");
+      add(maps.second, "lane line");
+    };
+    match.picture = picture_of(Family::twinlitenet);
+    return match;
+  }
   const auto numbers = finest_map(facts, [](const MapLayout& layout, const OutputFacts& output) {
     return layout.channels == 1 && !is_float(output.type) && output.type != ElementType::boolean;
   });

@@ -632,5 +632,42 @@ TEST(OnnxReader, UltralyticsMetadataAreModelInfo) {
   EXPECT_FALSE(info_of({{"task", "anything"}}).contains("model_info/model_type"));
 }
 
+// Returns the attributes of the operation that makes the only output.
+std::map<std::string, std::string> output_attributes(const OnnxBuilder& b) {
+  const std::string file = b.bytes();
+  return Model::read_bytes(std::as_bytes(std::span(file)), {}, "ends.onnx", {}, {})
+      ->output_op_attributes(0);
+}
+
+TEST(OnnxReader, SoftmaxInPartsIsSeen) {
+  for (const bool of_itself : {true, false}) {
+    OnnxBuilder b(11);
+    b.input("x", {1, 2, 1, 1});
+    b.node("Exp", {"x"}, {"e"});
+    set(b.node("ReduceSum", {of_itself ? "e" : "x"}, {"sum"}), "axes", std::vector<int64_t>{1});
+    b.node("Div", {"e", "sum"}, {"y"});
+    b.output("y");
+    EXPECT_EQ(output_attributes(b).count("softmax"), of_itself ? 1u : 0u);
+  }
+}
+
+TEST(OnnxReader, OutputsOfTheLastConvolutionsAreSeen) {
+  for (const bool limited : {false, true}) {
+    OnnxBuilder b;
+    b.input("x", {1, 1, 4, 4});
+    b.initialiser(OnnxBuilder::floats("w", {1, 1, 1, 1}, {2}));
+    b.initialiser(OnnxBuilder::floats("bias", {1}, {3}));
+    b.initialiser(OnnxBuilder::ints("rows", {3}, {1, 2, 16}));
+    b.node("Conv", {"x", "w", "bias"}, {"boxes"});
+    b.node("Conv", {"x", "w"}, {"scores"});
+    if (limited) b.node("Sigmoid", {"scores"}, {"shares"});
+    set(b.node("Concat", {"boxes", limited ? "shares" : "scores"}, {"joined"}), "axis", 1);
+    b.node("Reshape", {"joined", "rows"}, {"table"});
+    b.node("Transpose", {"table"}, {"y"});
+    b.output("y");
+    EXPECT_EQ(output_attributes(b).count("linear"), limited ? 0u : 1u);
+  }
+}
+
 }  // namespace
 }  // namespace clinfer

@@ -129,6 +129,12 @@ def yolox(outputs, size, _):
     return objects(corners, scores.max(1), scores.argmax(1))
 
 
+def yolox_logits(outputs, size, options):
+    """bubbliiiing's YOLOX, whose graph ends before the sigmoid of the scores."""
+    rows = outputs[0].reshape(-1, outputs[0].shape[-1])
+    return yolox([np.concatenate([rows[:, :4], sigmoid(rows[:, 4:])], 1)], size, options)
+
+
 def yolox_rows(outputs, size, _):
     """A picture's number, class, score and corners, after suppression."""
     rows = outputs[0]
@@ -218,6 +224,12 @@ def yolov8(outputs, size, options):
     """`most`: quantised scores come out larger than this, by less than a step."""
     rows = outputs[0][0].T
     return objects(centred(*rows[:, :4].T), np.minimum(rows[:, 4:].max(1), options.get("most", np.inf)), rows[:, 4:].argmax(1))
+
+
+def yolov8_pose(outputs, size, _):
+    """A person's box and score, then 17 points with a confidence each."""
+    rows = outputs[0][0].T.astype(float)
+    return objects(centred(*rows[:, :4].T), rows[:, 4], points=rows[:, 5:].reshape(len(rows), 17, 3)[:, :, :2].reshape(len(rows), -1))
 
 
 def yolov8_points(outputs, size, options):
@@ -413,6 +425,12 @@ def angles(outputs, size, _):
     return {"angles": outputs[0].ravel()}
 
 
+def angles_apart(outputs, size, options):
+    """An output an angle, which its name tells: y, p and r after "angle_" or "fc_"."""
+    of = {name.replace("angle_", "").replace("fc_", "").replace("_fc", ""): value.ravel()[0] for name, value in zip(options["names"], outputs)}
+    return {"angles": np.array([of["y"], of["p"], of["r"]])}
+
+
 def onet(outputs, size, _):
     """A face in a region: by probability; box and points in shares of it."""
     move, score = (next(v.ravel() for v in outputs if v.size == n) for n in (4, 2))
@@ -451,4 +469,4 @@ def no_head(outputs, size, _):
 DECODERS = {f.__name__.replace("_", "-"): f for f in (
     ultraface, ultraface_raw, retinaface, yunet, yunet_rows, scrfd, yolox, yolox_rows, nanodet, fastestdet, fastest_v2, yolov8, end_to_end, centerface, blaze,
     text_map, ctc, classes, vector, class_map, foreground, mesh, angles, onet, pnet, lanes, picture_out, no_head,
-    yolov5, yolo5face, detection_output, own_anchors, share, yolov8_points, yolov8_boxes, distances, picodet, fastestdet_rows, triples, mesh_of_a_row, posenet, number, peaks, offset_maps)}
+    yolov5, yolo5face, yolox_logits, yolov8_pose, angles_apart, detection_output, own_anchors, share, yolov8_points, yolov8_boxes, distances, picodet, fastestdet_rows, triples, mesh_of_a_row, posenet, number, peaks, offset_maps)}

@@ -229,6 +229,19 @@ TEST(Endings, StepsOfASoftmaxAreCharactersAndNoBoxes) {
   EXPECT_NE(line.choose().reason.find("set labels-file"), std::string::npos);
 }
 
+TEST(Endings, GrayLinesOfTextAreTakenAsCrnnDoes) {
+  OutputsCase c(100, 32);
+  c.add("output", {26, 1, 3}, {}, "SoftMax");
+  c.facts.labels = {"a", "b"};
+  c.facts.model_info["model_type"] = "text_recognition";
+  c.facts.channels = 1;
+  ASSERT_TRUE(c.choose("text-recognition").picture);
+  EXPECT_EQ(c.choose("text-recognition").picture->mean, std::vector<float>{127.5f});
+  EXPECT_TRUE(c.choose("text-recognition").picture->task);
+  c.facts.channels_last = true;
+  EXPECT_FALSE(c.choose("text-recognition").picture);
+}
+
 TEST(Endings, KerasHasTheBlankLast) {
   OutputsCase c(160, 60);
   c.facts.channels_last = true;

@@ -340,6 +340,11 @@ constexpr Convention kConventions[] = {
     {Family::text_recognition, "PP-OCR's text recognition", kBgr, kHalf, kHalf, kLetterbox, 127.5f,
      kTopLeft, kNobody, kNoBackground,
      "PaddlePaddle/PaddleOCR@0002349df3: tools/infer/predict_rec.py (resize_norm_img)"},
+    {Family::gray_lines, "recognition of gray lines of text", kRgb, kHalf, kHalf, kStretch, 0,
+     kCentered, kNobody, kNoBackground,
+     "meijieru/crnn.pytorch@3cc7904c5b: dataset.py (resizeNormalize); JaidedAI/EasyOCR@c4f3cd7225: "
+     "easyocr/recognition.py (NormalizePAD)",
+     kTask},
     {Family::plates, "license plate recognition", kBgr, kNone, kOne, kStretch, 0, kCentered,
      kNobody, kNoBackground,
      "openvinotoolkit/open_model_zoo@7ef5b91f75: "

@@ -95,6 +95,7 @@ enum class Family {
   text_detection,
   text_regions,
   text_recognition,
+  gray_lines,
   plates,
   lprnet,
   crnn_plates,

@@ -274,11 +274,12 @@ Match match_scores(const ModelFacts& facts) {
              characters ? static_cast<float>(sure / static_cast<double>(characters)) : 0, settings,
              results);
   };
-  // PaddleOCR's networks take colours, with the channels first.
-  if (!facts.channels_last && facts.channels == 3)
-    match.picture = picture_of(lprnet        ? Family::lprnet
-                               : crnn_plates ? Family::crnn_plates
-                                             : Family::text_recognition);
+  // PaddleOCR's networks take colours, and most others gray pictures; Keras' have the channels last.
+  if (!facts.channels_last)
+    match.picture = picture_of(facts.channels != 3 ? Family::gray_lines
+                               : lprnet            ? Family::lprnet
+                               : crnn_plates       ? Family::crnn_plates
+                                                   : Family::text_recognition);
   return match;
 }
 

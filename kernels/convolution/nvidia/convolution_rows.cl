@@ -20,7 +20,7 @@
 //   WHOLE_BLOCKS  all channels of all blocks exist
 
 typedef struct {
-#include "kernels/convolution/processors/convolution_rows_args.cl"
+#include "kernels/convolution/nvidia/convolution_rows_args.cl"
 } FN(Args);
 
 #define FV FLOATV(VECTOR)

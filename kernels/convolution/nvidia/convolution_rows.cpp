@@ -193,7 +193,7 @@ TuningPoint rows_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
 }
 
 struct Args {
-#include "kernels/convolution/processors/convolution_rows_args.cl"
+#include "kernels/convolution/nvidia/convolution_rows_args.cl"
 };
 
 // Returns the filters in the order in which the work-items of a warp load them, as halves, or as

@@ -77,7 +77,7 @@ enum class PointerKind {
 // written from start() until wait() has returned. `ready` must be null for host memory. Throws
 // Error{bad_argument} for memory that is too small or at no multiple of an element's size, and, of
 // USM, for memory of another context or device, and for what was freed, which start() throws as
-// well; OpenCL tells nothing of that about SVM. Throws Error{unsupported} if the device lacks such
+// well; of SVM, on NVIDIA's devices, for what is no SVM of the context. Throws Error{unsupported} if the device lacks such
 // memory.
 void set_input_pointer(InferRequest& request, size_t index, PointerKind kind, const void* data,
                        size_t bytes, cl_event ready = nullptr);

@@ -351,7 +351,7 @@ typedef enum clinfer_pointer {
 // there are. Each start reads it, until the input is set in another way. It must stay allocated
 // until then or the request's end, and must not be written between start and the end of wait.
 // Memory that is too small or, of USM, of another context or freed, is CLINFER_BAD_ARGUMENT; start
-// looks again. OpenCL does not tell this of SVM. CLINFER_UNSUPPORTED if the device lacks such memory.
+// looks again. Few drivers tell this of SVM. CLINFER_UNSUPPORTED if the device lacks such memory.
 CLINFER_API clinfer_status clinfer_request_set_input_pointer(clinfer_request* request, size_t index,
                                                              clinfer_pointer kind, const void* data,
                                                              size_t bytes);

@@ -323,6 +323,20 @@ TEST_F(Pointers, RefuseWhatCannotBeUsed) {
                    "not of one OpenCL device"));
 }
 
+// Only NVIDIA's driver says whether a pointer is SVM.
+TEST_F(Pointers, OfSharedVirtualMemoryAreLookedAt) {
+  if (!has_svm()) GTEST_SKIP() << "the device has no SVM";
+  const bool told = says(device_.getInfo<CL_DEVICE_VENDOR>(), "NVIDIA");
+  const auto request = compile(exponential())->create_request();
+  const auto refusal = [&](void* data, size_t bytes) {
+    return error_of([&] { opencl::set_input_pointer(*request, 0, PointerKind::svm, data, bytes); });
+  };
+  const Memory memory = svm(kBytes), other = host(kBytes);
+  EXPECT_EQ(says(refusal(memory.data.get(), size_t{1} << 24), "is smaller"), told);
+  EXPECT_EQ(says(refusal(other.data.get(), kBytes), "was allocated in another way"), told);
+  EXPECT_EQ(refusal(memory.data.get(), kBytes), "");
+}
+
 TEST_F(Pointers, OfUnifiedSharedMemoryAreLookedAt) {
   if (!has_usm()) GTEST_SKIP() << "the device has no USM";
   const auto request = compile(exponential())->create_request();
@@ -370,21 +384,22 @@ TEST_F(Pointers, WaitForAnEvent) {
   EXPECT_EQ(request->output(0).to_floats(), wanted);
 }
 
-// Host memory may be freed once another input was set.
-TEST_F(Pointers, OfTheHostMayComeAndGo) {
+// Memory may be freed once another input was set.
+TEST_F(Pointers, MayComeAndGo) {
   const auto request = compile(exponential())->create_request();
   const Tensor input = test::random_tensor(kMapShape, 0, 3, 5);
   const std::vector<float> wanted = test::infer(*request, input);
   for (int n = 0; n < 20; ++n) {
     {
-      const Memory in = host(kBytes), out = host(kBytes);
+      const bool shared = has_svm() && n % 3 == 1;
+      const Memory in = shared ? svm(kBytes) : host(kBytes), out = host(kBytes);
       in.write(input.raw(), kBytes);
-      opencl::set_input_pointer(*request, 0, PointerKind::host, in.data.get(), kBytes);
-      opencl::set_output_pointer(*request, 0, PointerKind::host, out.data.get(), kBytes);
+      opencl::set_input_pointer(*request, 0, in.kind, in.data.get(), kBytes);
+      opencl::set_output_pointer(*request, 0, out.kind, out.data.get(), kBytes);
       request->start();
       request->wait();
       EXPECT_EQ(out.floats(), wanted);
-      opencl::set_output_pointer(*request, 0, PointerKind::host, nullptr, 0);
+      opencl::set_output_pointer(*request, 0, out.kind, nullptr, 0);
       request->set_input(0, input);
     }
     if (n % 2 == 0) {

@@ -1,4 +1,4 @@
-// Checks memory objects of applications.
+// Checks memory of applications.
 #include "engine/runtime/requests/memory_objects.h"
 
 #include <cstdint>
@@ -46,6 +46,35 @@ size_t check_range(const void* data, size_t bytes, const TensorDesc& desc,
                                              std::to_string(needed) + " bytes, there are " +
                                              std::to_string(bytes));
   return needed;
+}
+
+// Returns a buffer that is SVM.
+static cl::Buffer svm_buffer(const ocl::Context& context, void* data, size_t bytes,
+                             const std::string& what) {
+  try {
+    cl::Buffer buffer(context.context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, data);
+    if (buffer.getInfo<CL_MEM_USES_SVM_POINTER>()) return buffer;
+  } catch (const cl::Error& error) {
+    if (error.err() != CL_INVALID_BUFFER_SIZE) throw;
+  }
+  throw Error(ErrorCode::bad_argument,
+              what +
+                  " is no shared virtual memory of the model's OpenCL context: it is of another "
+                  "context, was freed, is smaller, or was allocated in another way");
+}
+
+BoundBuffer pointed_memory(const ocl::Context& context, ocl::DevicePointer::Kind kind, void* data,
+                           size_t bytes, const std::string& what) {
+  auto pointer = std::make_shared<ocl::DevicePointer>(context, kind, data, bytes, what);
+  BoundBuffer memory;
+  // NVIDIA's driver (580.159) refuses all launches of a kernel whose argument was an SVM pointer
+  // and is a buffer again; clSetKernelArg() tells nothing. Other drivers make no such buffer from
+  // the middle of an allocation (PoCL), or none that clGetMemObjectInfo() takes (Intel's for CPUs).
+  if (kind == ocl::DevicePointer::Kind::svm && context.traits.vendor == Vendor::nvidia)
+    memory.buffer = svm_buffer(context, data, bytes, what);
+  else
+    memory.pointer = std::move(pointer);
+  return memory;
 }
 
 size_t components_of(cl_channel_order order) {

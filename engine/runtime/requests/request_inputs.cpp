@@ -176,10 +176,8 @@ void RequestInputs::set_host_memory(size_t index, void* data, size_t bytes) {
 void RequestInputs::set_pointer(size_t index, ocl::DevicePointer::Kind kind, void* data,
                                 size_t bytes, const cl::Event& ready) {
   check_memory(index, data, bytes);
-  BoundBuffer memory;
-  memory.pointer = std::make_shared<ocl::DevicePointer>(*network_.context, kind, data, bytes,
-                                                        input_memory(index));
-  take(network_input(index), std::move(memory), nullptr, ready);
+  take(network_input(index),
+       pointed_memory(*network_.context, kind, data, bytes, input_memory(index)), nullptr, ready);
 }
 
 void RequestInputs::take(size_t target, BoundBuffer memory, std::unique_ptr<LentMemory> lent,

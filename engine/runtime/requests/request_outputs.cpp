@@ -61,9 +61,8 @@ void RequestOutputs::set_host_memory(size_t index, void* data, size_t bytes) {
 void RequestOutputs::set_pointer(size_t index, ocl::DevicePointer::Kind kind, void* data,
                                  size_t bytes) {
   check_memory(index, data, bytes);
-  auto pointer = std::make_shared<ocl::DevicePointer>(*network_.context, kind, data, bytes,
-                                                      output_memory(index));
-  give(index).memory.pointer = std::move(pointer);
+  BoundBuffer memory = pointed_memory(*network_.context, kind, data, bytes, output_memory(index));
+  give(index).memory = std::move(memory);
 }
 
 void RequestOutputs::reset(size_t index) {

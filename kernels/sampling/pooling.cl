@@ -6,12 +6,12 @@
 //   LANES, ROWS  work-group: lanes along channels x rows of tiles
 //   UNROLL       1: KH, KW, SW, DW are numbers, else members of `a`
 //   LOAD, SAVE   read and write vectors, aligned or not
+//   LEVEL        of maxima of bytes: the type in which bytes are compared; ALIGNED: vectors are
 
 typedef struct {
 #include "kernels/sampling/pooling_args.cl"
 } FN(Args);
 
-#define FV FLOATV(VECTOR)
 #if UNROLL
 #define UNROLLED _Pragma("unroll")
 #else
@@ -46,14 +46,14 @@ KERNEL(IN(T, in), OUT(OUT_T, out), const FN(Args) a TAIL_PARAMS) {
       __global const T* const image = AT(in) + n * a.in_n + iz * a.in_d + iy * a.in_h + c;
       __global OUT_T* const to =
           AT(out) + n * a.out_n + z * a.out_d + y * a.out_h + x * a.out_w + c;
-#define CLEAR(p) FV acc##p = START;
+#define CLEAR(p) ACC acc##p = START;
       REPEAT(TILE_P, CLEAR)
       for (int kz = kz_first; kz < kz_last; ++kz)
         for (int ky = ky_first; ky < ky_last; ++ky) {
           __global const T* const row = image + kz * a.dd * a.in_d + ky * a.dh * a.in_h;
           if (inside) {
             UNROLLED for (int kx = 0; kx < KW; ++kx) {
-#define TAP(p) ACCUMULATE(acc##p, LOAD(T, VECTOR, row + (ix0 + p * SW + kx * DW) * a.in_w));
+#define TAP(p) ACCUMULATE(acc##p, READ(row + (ix0 + p * SW + kx * DW) * a.in_w));
               REPEAT(TILE_P, TAP)
             }
           } else {
@@ -62,8 +62,8 @@ KERNEL(IN(T, in), OUT(OUT_T, out), const FN(Args) a TAIL_PARAMS) {
 #define END_TAPS(p)                                                         \
   UNROLLED for (int kx = 0; kx < KW; ++kx) {                                \
     const int ix = ix0 + p * SW + kx * DW, column = clamp(ix, 0, a.iw - 1); \
-    FV with = acc##p;                                                       \
-    ACCUMULATE(with, LOAD(T, VECTOR, row + column * a.in_w));               \
+    ACC with = acc##p;                                                      \
+    ACCUMULATE(with, READ(row + column * a.in_w));                          \
     acc##p = ix == column ? with : acc##p;                                  \
   }
             REPEAT(TILE_P, END_TAPS)
@@ -82,10 +82,10 @@ KERNEL(IN(T, in), OUT(OUT_T, out), const FN(Args) a TAIL_PARAMS) {
   const int taps##p = counted * FN(last)(ix0 + p * SW, DW, KW, a.end_w); \
   acc##p *= taps##p > 0 ? 1.0f / taps##p : 0.0f;
 #endif
-#define STORE(p)                                                                 \
-  if (x + p < a.ow) {                                                            \
-    SCALE(p)                                                                     \
-    SAVE(OUT_T, VECTOR, TAIL(acc##p, n, y, x + p, c, VECTOR), to + p * a.out_w); \
+#define STORE(p)                                           \
+  if (x + p < a.ow) {                                      \
+    SCALE(p)                                               \
+    SAVE_RESULT(acc##p, n, y, x + p, c, to + p * a.out_w); \
   }
       REPEAT(TILE_P, STORE)
     }

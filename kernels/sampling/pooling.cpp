@@ -189,6 +189,16 @@ std::string reject_stored(const OpDesc& desc) {
   return reject_float_data(desc);
 }
 
+// Chooses the type in which maxima of bytes are compared, and the access to vectors. A GPU's
+// compilers take bytes out of their word for each operation, so that they are widened once.
+void define_values(KernelSpec& spec, const OpDesc& desc, const DeviceTraits& traits, int vector) {
+  const bool aligned = vectors_aligned(desc, traits, vector);
+  define_access(spec, aligned);
+  if (desc.inputs[0].type != ElementType::u8) return;
+  spec.defines.emplace_back("LEVEL", traits.is_cpu ? "uchar" : "int");
+  spec.defines.emplace_back("ALIGNED", aligned ? "1" : "0");
+}
+
 std::string reject_image(const OpDesc& desc, int vector) {
   if (desc.outputs.size() > 1) return "does not write indices";
   if (std::string why = reject_stored(desc); !why.empty()) return why;
@@ -237,8 +247,10 @@ TuningPoint pool_tile_heuristic(const OpDesc& desc, const DeviceTraits& traits) 
     if (traits.is_cpu) {
       // Measured: AVX-512 gains nothing from its width, AVX2 gains from two adjacent registers.
       const bool avx512 = traits.vector_width >= 16;
-      const double registers = std::max(1.0, vector / static_cast<double>(traits.vector_width));
-      const double each = vector <= 8 ? 1 : avx512 ? 2.1 : 0.9;
+      const bool bytes = desc.inputs[0].type == ElementType::u8;  // 16 fill half a register
+      const double registers =
+          bytes ? 1 : std::max(1.0, vector / static_cast<double>(traits.vector_width));
+      const double each = bytes || vector <= 8 ? 1 : avx512 ? 2.1 : 0.9;
       return static_cast<double>(vectors * tiles) * (work * registers * each + (avx512 ? 4 : 2)) *
              (tile_p * registers > (avx512 ? 10 : 6) ? 1.3 : 1.0);
     }
@@ -295,7 +307,7 @@ KernelPlan pool_tile_plan(const OpDesc& desc, const DeviceTraits& traits,
   define("TILE_P", tile_p);
   define("LANES", lanes);
   define("ROWS", rows);
-  define_access(spec, vectors_aligned(desc, traits, vector));
+  define_values(spec, desc, traits, vector);
   define("UNROLL", usual);
   define_loop("KH", s.kernel[1], "a.kh");
   define_loop("KW", s.kernel[2], "a.kw");
@@ -372,7 +384,7 @@ KernelPlan wide_plan(const OpDesc& desc, const DeviceTraits& traits, const Tunin
       {"T", storage_name(desc.inputs[0].type)}, {"OUT_T", storage_name(desc.outputs[0].type)},
       {"MODE", std::to_string(s.mode)},         {"VECTOR", std::to_string(vector)},
       {"LANES", std::to_string(lanes)},         {"SLICES", std::to_string(slices)}};
-  define_access(spec, vectors_aligned(desc, traits, vector));
+  define_values(spec, desc, traits, vector);
   spec.arguments = {Argument::input(0, size_of(desc.inputs[0].type)),
                     Argument::output(0, size_of(desc.outputs[0].type)), Argument::value(args)};
   add_tail(desc, vector, spatial_axes(desc.outputs[0].shape.size()), spec, plan);

@@ -6,18 +6,17 @@
 //   VECTOR         channels of a vector
 //   LANES, SLICES  work-group; SLICES is a power of 2
 //   LOAD, SAVE     read and write vectors, aligned or not
+//   LEVEL, ALIGNED as in pooling.cl
 
 typedef struct {
 #include "kernels/sampling/pooling_wide_args.cl"
 } FN(Args);
 
-#define FV FLOATV(VECTOR)
-
 #include "kernels/sampling/pooling_window.cl"
 
 WORK_GROUP(LANES, SLICES, 1)
 KERNEL(IN(T, in), OUT(OUT_T, out), const FN(Args) a TAIL_PARAMS) {
-  SHARED(FV, part, SLICES * LANES);
+  SHARED(ACC, part, SLICES * LANES);
   const int lane = get_local_id(0), slice = get_local_id(1);
   const int vector = get_global_id(0);
   // Lanes past the last vector compute its values again, and do not store them.
@@ -40,12 +39,11 @@ KERNEL(IN(T, in), OUT(OUT_T, out), const FN(Args) a TAIL_PARAMS) {
     const int inside = depth * height * width;
     __global const T* const from = AT(in) + n * a.in_n + (iz + z0 * a.dd) * a.in_d +
                                    (iy + y0 * a.dh) * a.in_h + (ix + x0 * a.dw) * a.in_w + c;
-    FV acc = START;
+    ACC acc = START;
     for (int tap = slice; tap < inside; tap += SLICES) {
       const int kx = tap % width, row = tap / width;
       const int ky = row % height, kz = row / height;
-      ACCUMULATE(acc, LOAD(T, VECTOR,
-                           from + kz * a.dd * a.in_d + ky * a.dh * a.in_h + kx * a.dw * a.in_w));
+      ACCUMULATE(acc, READ(from + kz * a.dd * a.in_d + ky * a.dh * a.in_h + kx * a.dw * a.in_w));
     }
     part[slice * LANES + lane] = acc;
     for (int rest = SLICES / 2; rest > 0; rest /= 2) {
@@ -63,8 +61,8 @@ KERNEL(IN(T, in), OUT(OUT_T, out), const FN(Args) a TAIL_PARAMS) {
 #endif
       acc *= taps > 0 ? 1.0f / taps : 0.0f;
 #endif
-      SAVE(OUT_T, VECTOR, TAIL(acc, n, y, x, c, VECTOR),
-           AT(out) + n * a.out_n + z * a.out_d + y * a.out_h + x * a.out_w + c);
+      SAVE_RESULT(acc, n, y, x, c,
+                  AT(out) + n * a.out_n + z * a.out_d + y * a.out_h + x * a.out_w + c);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
   }

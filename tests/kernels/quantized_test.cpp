@@ -217,15 +217,22 @@ TEST(Quantized, ProductsAddUpExactly) {
   }
 }
 
+// Bytes are compared as such on CPUs and as integers on GPUs, one by one or in vectors; windows of
+// a whole image are shared by work-items there.
 TEST(Quantized, MaximaOfBytesAreBytes) {
-  const std::vector<Tensor> inputs{random_ints(ElementType::u8, {1, 19, 9, 10}, 0, 255, 1)};
-  const OpDesc desc = make_desc(
-      "MaxPool", 1,
-      attributes(
-          {{"kernel", "3,3"}, {"strides", "2,2"}, {"pads_begin", "1,1"}, {"pads_end", "1,1"}}),
-      inputs, {false});
-  ASSERT_EQ(desc.outputs[0].type, ElementType::u8);
-  check_op(desc, inputs, kExact);
+  const DeviceTraits gpu = gpu_traits();
+  const Attributes small = attributes(
+      {{"kernel", "3,3"}, {"strides", "2,2"}, {"pads_begin", "1,1"}, {"pads_end", "1,1"}});
+  const Attributes whole = attributes({{"kernel", "9,10"}, {"strides", "1,1"}});
+  const std::pair<Shape, Attributes> cases[] = {
+      {{1, 19, 9, 10}, small}, {{2, 32, 9, 10}, small}, {{1, 32, 9, 10}, whole}};
+  for (const auto& [shape, given] : cases) {
+    const std::vector<Tensor> inputs{random_ints(ElementType::u8, shape, 0, 255, 1)};
+    const OpDesc desc = make_desc("MaxPool", 1, given, inputs, {false});
+    ASSERT_EQ(desc.outputs[0].type, ElementType::u8);
+    check_op(desc, inputs, kExact);
+    check_op(desc, inputs, kExact, &gpu);
+  }
 }
 
 TEST(Quantized, ImagesOfBytesGrow) {

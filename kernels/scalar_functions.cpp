@@ -9,6 +9,8 @@
 #include <cstring>
 #include <utility>
 
+#include "kernels/base/float8.h"
+
 namespace clinfer {
 
 namespace {
@@ -105,6 +107,11 @@ constexpr UnaryFunction kUnary[] = {
     // the nearest integer in alpha..beta, as a float
     {"to_level", nearest_level, "round_even(at_most(at_least(x, ALPHA), BETA))"},
     {"tan", [](float x, float, float) { return std::tan(x); }, "tan(x)"},
+    // the nearest float of 8 bits; beta with the sign of x where that is larger than alpha
+    {"to_f8e4m3", [](float x, float, float b) { return rounded_to_float8(x, kFloat8E4M3, b); },
+     "fabs(to_float8(x, 3, -9)) > ALPHA ? BETA * sign(x) : to_float8(x, 3, -9)"},
+    {"to_f8e5m2", [](float x, float, float b) { return rounded_to_float8(x, kFloat8E5M2, b); },
+     "fabs(to_float8(x, 2, -16)) > ALPHA ? BETA * sign(x) : to_float8(x, 2, -16)"},
     {"tanh", [](float x, float, float) { return std::tanh(x); }, "gate_tanh(x)"},
 };
 

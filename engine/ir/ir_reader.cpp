@@ -330,6 +330,14 @@ class NetReader {
   // A custom layer replaces the engine's operation of the same name.
   void define(Node& node, const Layer& layer) const {
     const std::string written = layer.xml.attribute("type").value();
+    if (const std::string type = node.attributes.get_string("destination_type", "");
+        node.is("Convert") && find_float8(type)) {
+      node.type = "ToFloat8";
+      node.attributes.set("type", type);
+    }
+    if (node.is("ConvertLike") && layer.inputs.list.size() > 1 && layer.inputs.list[1].type &&
+        layer.inputs.list[1].type->float8)
+      unsupported("converts to the type of floats of 8 bits; a Convert can");
     auto custom = shared_.custom ? shared_.custom->find(written) : nullptr;
     if (!custom && shared_.custom) custom = shared_.custom->find(node.type);
     if (!custom) {

@@ -54,14 +54,24 @@ std::optional<StoredType> parse_element_type(std::string_view text) {
     StoredType stored;
   };
   static constexpr Name names[] = {
-      {"f32", "FP32", {32, f32, f32}}, {"f16", "FP16", {16, f16, f32}},
-      {"f64", "FP64", {64, f64, f32}}, {"i8", "I8", {8, i8, i8}},
-      {"u8", "U8", {8, u8, u8}},       {"i16", "I16", {16, i16, i16}},
-      {"u16", "U16", {16, u16, u16}},  {"i32", "I32", {32, i32, i32}},
-      {"u32", "U32", {32, u32, u32}},  {"i64", "I64", {64, i64, i64}},
-      {"u64", "U64", {64, u64, u64}},  {"boolean", "BOOL", {8, boolean, boolean}},
-      {"u1", "BIN", {1, u8, u8}},      {"u4", "U4", {4, u8, u8}},
-      {"i4", "I4", {4, i8, i8}},       {"nf4", "NF4", {4, f32, f32}},
+      {"f32", "FP32", {32, f32, f32}},
+      {"f16", "FP16", {16, f16, f32}},
+      {"f64", "FP64", {64, f64, f32}},
+      {"i8", "I8", {8, i8, i8}},
+      {"u8", "U8", {8, u8, u8}},
+      {"i16", "I16", {16, i16, i16}},
+      {"u16", "U16", {16, u16, u16}},
+      {"i32", "I32", {32, i32, i32}},
+      {"u32", "U32", {32, u32, u32}},
+      {"i64", "I64", {64, i64, i64}},
+      {"u64", "U64", {64, u64, u64}},
+      {"boolean", "BOOL", {8, boolean, boolean}},
+      {"u1", "BIN", {1, u8, u8}},
+      {"u4", "U4", {4, u8, u8}},
+      {"i4", "I4", {4, i8, i8}},
+      {"nf4", "NF4", {4, f32, f32}},
+      {"f8e4m3", "F8E4M3", {8, u8, f32, &kFloat8E4M3}},
+      {"f8e5m2", "F8E5M2", {8, u8, f32, &kFloat8E5M2}},
   };
   text = trimmed(text);
   for (const Name& name : names)

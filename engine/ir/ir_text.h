@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/base/float8.h"
 #include "kernels/base/tensor.h"
 
 namespace clinfer {
@@ -27,6 +28,7 @@ struct StoredType {
   // unpacked.
   ElementType type = ElementType::f32;
   ElementType in_graph = ElementType::f32;  // f16 and f64 become f32
+  const Float8Format* float8 = nullptr;     // the format of floats that are stored as bytes
 };
 
 // Parses element_type="f16" or precision="FP16"; returns nullopt for a type that is not supported.

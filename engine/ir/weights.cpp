@@ -72,7 +72,7 @@ Tensor Weights::read(const StoredType& type, const Shape& shape, int64_t offset,
          " bytes (cut short, or the weights of another model)");
   if (needed == 0) return Tensor::allocate(type.in_graph, shape);
 
-  const auto key = std::make_tuple(offset, count(shape), type.bits, type.type);
+  const auto key = std::make_tuple(offset, count(shape), type.bits, type.type, type.float8);
   if (const auto found = read_.find(key); found != read_.end())
     return found->second.reshaped(shape);
   read_bytes_ += static_cast<size_t>(count(shape)) * size_of(type.in_graph);
@@ -93,7 +93,16 @@ Tensor Weights::convert(const StoredType& type, const Shape& shape, size_t offse
   } else {
     file_.read(offset, {static_cast<std::byte*>(copy.raw_mutable()), size});
   }
+  if (type.float8) return from_float8(copy, *type.float8);
   return type.type == type.in_graph ? copy : copy.convert(type.in_graph);
+}
+
+Tensor from_float8(const Tensor& bytes, const Float8Format& format) {
+  Tensor wide = Tensor::allocate(ElementType::f32, bytes.shape());
+  const auto* from = bytes.data<uint8_t>();
+  std::transform(from, from + bytes.elements(), wide.mutable_data<float>(),
+                 [&](uint8_t bits) { return float8_value(bits, format); });
+  return wide;
 }
 
 }  // namespace clinfer

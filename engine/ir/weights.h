@@ -22,9 +22,12 @@ class Weights {
   Tensor convert(const StoredType& type, const Shape& shape, size_t offset, size_t size) const;
 
   ByteSource file_;
-  std::map<std::tuple<int64_t, int64_t, unsigned, ElementType>, Tensor>
-      read_;  // by offset, elements, bits, type
+  std::map<std::tuple<int64_t, int64_t, unsigned, ElementType, const Float8Format*>, Tensor>
+      read_;  // by offset, elements, bits, type, format of floats of 8 bits
   size_t read_bytes_ = 0;
 };
+
+// Returns the values of floats that are stored as bytes.
+Tensor from_float8(const Tensor& bytes, const Float8Format& format);
 
 }  // namespace clinfer

@@ -54,7 +54,7 @@ void GraphReader::define(const std::string& name, const Edge& edge) {
 std::optional<Edge> GraphReader::find(const std::string& name) {
   if (const auto found = values_.find(name); found != values_.end()) return found->second;
   if (const auto found = initialisers_.find(name); found != initialisers_.end()) {
-    const Edge edge = writer_.constant(name, found->second());
+    const Edge edge = found->second();
     values_.emplace(name, edge);
     return edge;
   }
@@ -83,10 +83,10 @@ Edge GraphReader::edge(const std::string& name) {
 }
 
 void GraphReader::read(const onnx::GraphProto& graph) {
-  const auto give = [&](const std::string& name, const auto& tensor) {
-    const auto value = [this, name, &tensor] {
+  const auto give = [&](const std::string& name, const auto& tensor, int data_type) {
+    const auto value = [this, name, &tensor, data_type] {
       try {
-        return tensors_.read(tensor);
+        return writer_.constant(name, tensors_.read(tensor), narrow_name_of(data_type));
       } catch (const Error& error) {
         throw Error(error.code(), "initialiser \"" + printable(name) + "\": " + error.what(),
                     error.place());
@@ -96,8 +96,9 @@ void GraphReader::read(const onnx::GraphProto& graph) {
     if (!values_.contains(name) && !initialisers_.emplace(name, value).second)
       bad_node("two initialisers have the name \"" + printable(name) + "\"");
   };
-  for (const auto& tensor : graph.initializer()) give(tensor.name(), tensor);
-  for (const auto& tensor : graph.sparse_initializer()) give(tensor.values().name(), tensor);
+  for (const auto& tensor : graph.initializer()) give(tensor.name(), tensor, tensor.data_type());
+  for (const auto& tensor : graph.sparse_initializer())
+    give(tensor.values().name(), tensor, tensor.values().data_type());
   if (custom_) note_shapes(graph);
   for (const onnx::NodeProto* node : in_order(graph.node())) read_node(*node);
 }

@@ -81,7 +81,7 @@ class GraphReader {
   const CustomLayers* custom_ = nullptr;
   std::unordered_map<std::string, Shape> stated_shapes_;  // -1: open dimension
   std::unordered_map<std::string, Edge> values_;
-  std::unordered_map<std::string, std::function<Tensor()>> initialisers_;
+  std::unordered_map<std::string, std::function<Edge()>> initialisers_;
   std::set<std::string> absent_;       // inputs of a function that the call omits
   std::map<std::string, int> opsets_;  // version by domain
   OnnxNode::Attributes call_attributes_;

@@ -36,7 +36,14 @@ Tensor columns_as_rows(const Tensor& matrix) {
   return result;
 }
 
+constexpr const char* kNarrowType = "type";  // the attribute of ToFloat8, and of constants
+
 }  // namespace
+
+std::string narrow_type(const Edge& edge) {
+  if (!edge.node->is("ToFloat8") && !edge.node->is("Constant")) return "";
+  return edge.node->attributes.get_string(kNarrowType, "");
+}
 
 std::string text_of(double value) {
   char buffer[64];
@@ -75,8 +82,16 @@ Edge GraphWriter::parameter(const std::string& name, ElementType type, const Sha
   return edge;
 }
 
-Edge GraphWriter::constant(const std::string& name, Tensor value) {
-  return at_end(name).constant(std::move(value));
+Edge GraphWriter::constant(const std::string& name, Tensor value, const std::string& narrow_type) {
+  const Edge edge = at_end(name).constant(std::move(value));
+  if (!narrow_type.empty()) edge.node->attributes.set(kNarrowType, narrow_type);
+  return edge;
+}
+
+Edge GraphWriter::to_float8(const std::string& name, const Edge& value, const Float8Format& format,
+                            bool saturate) {
+  return add(name, "ToFloat8", 1, {value},
+             {{kNarrowType, std::string(format.name)}, {"saturate", text_of(saturate)}});
 }
 
 Edge GraphWriter::turned(const Edge& matrix) {

@@ -11,6 +11,7 @@
 
 #include "engine/graph/insertion.h"
 #include "engine/ir/custom_layers.h"
+#include "kernels/base/float8.h"
 
 namespace clinfer {
 
@@ -22,6 +23,10 @@ inline std::string text_of(bool value) { return value ? "true" : "false"; }
 
 using AttributePairs = std::vector<std::pair<const char*, std::string>>;
 
+// Returns the type of fewer bits that an edge has by its file, though the graph has a wider one: of
+// a constant (narrow_name_of()), or of a value that GraphWriter::to_float8() made; else "".
+std::string narrow_type(const Edge& edge);
+
 class GraphWriter {
  public:
   GraphWriter() : graph_(std::make_unique<Graph>()), inference_(*graph_) {}
@@ -29,7 +34,11 @@ class GraphWriter {
   // `known` describes the outer value that the parameter of a body stands for.
   Edge parameter(const std::string& name, ElementType type, const Shape& shape,
                  Inference::Knowledge known = {});
-  Edge constant(const std::string& name, Tensor value);
+  Edge constant(const std::string& name, Tensor value, const std::string& narrow_type = "");
+  // Rounds a value to floats of 8 bits; larger numbers become the format's largest one, or what
+  // stands for them.
+  Edge to_float8(const std::string& name, const Edge& value, const Float8Format& format,
+                 bool saturate);
   // Returns the transposed constant matrix of f32; calls with the same matrix share one constant.
   Edge turned(const Edge& matrix);
   // Adds an operation and returns its first output. Throws the operation's errors, without the

@@ -117,11 +117,17 @@ class OnnxNode {
     return stored(std::move(value));
   }
   Edge stored(Tensor value) { return writer_.constant(name(), std::move(value)); }
+  Edge stored(const onnx::TensorProto& tensor) {
+    return writer_.constant(name(), tensors_.read(tensor), narrow_name_of(tensor.data_type()));
+  }
   Edge number(float value);                       // f32, no dimensions
   Edge number_like(const Edge& e, double value);  // has the type of e, no dimensions
   Edge ints(const std::vector<int64_t>& values);  // i64, one dimension
   Edge integer(int64_t value);                    // i64, no dimensions
   Edge convert(const Edge& e, ElementType type);
+  Edge to_float8(const Edge& e, const Float8Format& format, bool saturate) {
+    return writer_.to_float8(name(), convert(e, ElementType::f32), format, saturate);
+  }
   // Reshapes a value. A dimension of 0 keeps the value's dimension, so that the batch may change
   // later.
   Edge reshape(const Edge& e, const std::vector<int64_t>& pattern);

@@ -264,7 +264,8 @@ class Reader {
       if (i == text) edge.node->attributes.set(kOpenWidth, "true");
       note_open_shape(*edge.node, as_stated[i].shape);
       edge.node->outputs[0].names = {name};
-      reader.define(name, edge);
+      const Float8Format* float8 = float8_of(infos[i]->type().tensor_type().elem_type());
+      reader.define(name, float8 ? writer.to_float8(name, edge, *float8, true) : edge);
     }
   }
 

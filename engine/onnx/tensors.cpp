@@ -13,7 +13,7 @@ namespace clinfer {
 namespace {
 
 // Values of data types that the schema of ONNX 1.12 does not name yet.
-constexpr int kUint4 = 21, kInt4 = 22;
+constexpr int kFloat8E4M3FN = 17, kFloat8E5M2Number = 19, kUint4 = 21, kInt4 = 22;
 // Limit of elements of all sparse tensors after expansion.
 constexpr int64_t kMostSparse = int64_t{1} << 26;
 constexpr size_t kMostMade = size_t{1} << 28;  // limit of bytes of all constants that nodes ask for
@@ -53,6 +53,10 @@ StoredType stored_type(int data_type) {
       return {64, E::u64, E::u64};
     case T::BOOL:
       return {8, E::boolean, E::boolean};
+    case kFloat8E4M3FN:
+      return {8, E::u8, E::f32, &kFloat8E4M3};
+    case kFloat8E5M2Number:
+      return {8, E::u8, E::f32, &kFloat8E5M2};
     case kUint4:
       return {4, E::u8, E::u8};
     case kInt4:
@@ -86,6 +90,7 @@ Tensor from_bfloat16(const Tensor& halves) {
 
 Tensor in_graph(const Tensor& tensor, int data_type, const StoredType& type) {
   if (data_type == onnx::TensorProto::BFLOAT16) return from_bfloat16(tensor);
+  if (type.float8) return from_float8(tensor, *type.float8);
   if (type.type != ElementType::boolean)
     return type.type == type.in_graph ? tensor : tensor.convert(type.in_graph);
   Tensor truth = Tensor::allocate(ElementType::boolean, tensor.shape());
@@ -134,6 +139,16 @@ Tensor from_list(const List& list, const StoredType& type, const Shape& shape) {
 }  // namespace
 
 ElementType onnx_type(int data_type) { return stored_type(data_type).in_graph; }
+
+const Float8Format* float8_of(int data_type) { return stored_type(data_type).float8; }
+
+std::string narrow_name_of(int data_type) {
+  const StoredType type = stored_type(data_type);
+  return type.float8                    ? std::string(type.float8->name)
+         : type.bits >= 8               ? ""
+         : type.type == ElementType::u8 ? "u4"
+                                        : "i4";
+}
 
 Tensor OnnxTensors::read(const onnx::TensorProto& tensor) {
   const auto found = read_.find(&tensor);
@@ -215,6 +230,7 @@ Tensor OnnxTensors::external(const onnx::TensorProto& tensor, const Shape& shape
   const int64_t bytes = ceil_div(checked_product(count(shape), type.bits), 8);
   StoredType as_stored = type;
   as_stored.in_graph = type.type;
+  as_stored.float8 = nullptr;
   return in_graph(found->second.read(as_stored, shape, offset, length.value_or(bytes)),
                   tensor.data_type(), type);
 }

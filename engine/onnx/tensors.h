@@ -12,9 +12,15 @@
 
 namespace clinfer {
 
-// Returns the graph's element type for TensorProto's data_type: f32 for f16, bf16 and f64, bytes
-// for 4-bit integers. Throws Error{unsupported} for strings, complex numbers and floats of 8 bits.
+// Returns the graph's element type for TensorProto's data_type: f32 for floats of any size, bytes for
+// 4-bit integers. Throws Error{unsupported} for strings, complex numbers and other small floats than
+// those of float8_of().
 ElementType onnx_type(int data_type);
+// Returns the format of a data_type of floats of 8 bits (FLOAT8E4M3FN, FLOAT8E5M2), else nullptr.
+const Float8Format* float8_of(int data_type);
+// Returns the name of a data_type that the graph has as a wider one: "f8e4m3", "f8e5m2", "u4", "i4",
+// else "".
+std::string narrow_name_of(int data_type);
 
 class OnnxTensors {
  public:

@@ -14,6 +14,11 @@
 #define round_even(x) rint(x)
 #endif
 
+// Rounds to a float with `bits` bits behind the point, and to multiples of 2^least.
+#define float8_step(x, bits, least) (max(ilogb(x), (least) + (bits)) - (bits))
+#define to_float8(x, bits, least) \
+  ldexp(rint(ldexp(x, -float8_step(x, bits, least))), float8_step(x, bits, least))
+
 // Limits a number to 0 .. 1, which NVIDIA's GPUs do in the instruction that computes it.
 #ifdef __NV_CL_C_VERSION
 inline float __attribute__((overloadable)) saturated(float x) {

@@ -1,5 +1,5 @@
 // Small operations that are combinations of a few others: Roll, SliceScatter, Col2Im, Identity, the
-// tests for special numbers (IsNaN, IsInf, IsFinite), and ConvertPromoteTypes.
+// tests for special numbers (IsNaN, IsInf, IsFinite), FakeConvert and ConvertPromoteTypes.
 #include <limits>
 #include <numeric>
 
@@ -231,6 +231,21 @@ void promote_types(Expansion& x) {
   x.outputs = {x.convert(0, type), x.convert(1, type)};
 }
 
+// ---- FakeConvert: data, scale, shift -----------------------------------------------------------
+
+void fake_convert(Expansion& x) {
+  check_inputs(x.context(), 2, 3);
+  const bool shifts = x.context().inputs.size() > 2;
+  size_t value = x.step("Multiply", 1, {0, 1});
+  if (shifts) value = x.step("Subtract", 1, {value, 2});
+  value = x.step("ToFloat8", 1, {value},
+                 {{"type", x.context().attributes.get_string("destination_type", "f8e4m3")},
+                  {"saturate", "true"}});
+  if (shifts) value = x.step("Add", 1, {value, 2});
+  if (x.shape(value) != x.shape(0)) fail_model("scale and shift do not fit the data");
+  x.outputs = {x.step("Divide", 1, {value, 1})};
+}
+
 }  // namespace
 
 std::vector<OpDef> composed_ops() {
@@ -238,6 +253,7 @@ std::vector<OpDef> composed_ops() {
           expanded_op("Roll", opset_range(7), roll),
           expanded_op("SliceScatter", opset_range(15), slice_scatter),
           expanded_op("Col2Im", opset_range(15), col2im),
+          expanded_op("FakeConvert", opset_range(13), fake_convert),
           expanded_op("IsNaN", opset_range(10), is_nan),
           expanded_op("IsInf", opset_range(10), is_inf),
           expanded_op("IsFinite", opset_range(10), is_finite),

@@ -1,12 +1,14 @@
 // Functions of one element with broadcasting: activations, arithmetic, comparisons, Convert,
-// Select, FakeQuantize, and the engine's own Quantize and Dequantize. A table maps each operation
-// to a function of scalar_functions.h, from which shapes, reference and kernels follow.
+// Select, FakeQuantize, and the engine's own Quantize, Dequantize and ToFloat8 (rounds to a format
+// of float8.h). A table maps each operation to a function of scalar_functions.h, from which shapes,
+// reference and kernels follow.
 #include "kernels/elementwise/elementwise.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "kernels/base/float8.h"
 #include "kernels/expand.h"
 #include "kernels/kernel.h"
 #include "kernels/scalar_functions.h"
@@ -73,6 +75,7 @@ constexpr Entry kTable[] = {
     {"Swish", 4, Kind::unary, "swish"},
     {"Tan", 1, Kind::unary, "tan"},
     {"Tanh", 1, Kind::unary, "tanh"},
+    {"ToFloat8", 1, Kind::unary, nullptr},
     {"Add", 1, Kind::binary, "add"},
     {"Subtract", 1, Kind::binary, "subtract"},
     {"Multiply", 1, Kind::binary, "multiply"},
@@ -647,6 +650,13 @@ ElementFunction element_function(const OpDesc& desc, std::span<const Tensor> val
       else
         f = {"swish_by", 0, 0, 2};
     }
+  } else if (desc.type == "ToFloat8") {
+    const std::string type = attributes.get_string("type");
+    const Float8Format* format = find_float8(type);
+    if (!format) fail_model("type=\"" + type + "\" is none of f8e4m3, f8e5m2");
+    f.name = "to_" + type;
+    f.alpha = format->most;
+    f.beta = attributes.get_bool("saturate", false) ? format->most : format->beyond;
   } else if (desc.type == "Divide" && !is_float(desc.inputs[0].type)) {
     f.name = attributes.get_bool("m_pythondiv", true) ? "floor_divide" : "truncate_divide";
   } else if (desc.type == "BitwiseNot" && desc.inputs[0].type == ElementType::boolean) {

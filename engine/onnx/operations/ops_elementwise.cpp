@@ -281,8 +281,22 @@ void where(OnnxNode& n) {
 
 // ---- types --------------------------------------------------------------------------------------
 
-void cast(OnnxNode& n) { n.out(n.convert(n.in(0), onnx_type(static_cast<int>(n.int_of("to"))))); }
-void cast_like(OnnxNode& n) { n.out(n.convert(n.in(0), n.type(n.in(1)))); }
+Edge as_float8(OnnxNode& n, const Float8Format& format) {
+  return n.to_float8(n.in(0), format, n.int_of("saturate", 1) != 0);
+}
+
+void cast(OnnxNode& n) {
+  const auto to = static_cast<int>(n.int_of("to"));
+  const Float8Format* format = float8_of(to);
+  if (!format && !narrow_name_of(to).empty())
+    unsupported_node("values of 4 bits are only supported as constants");
+  n.out(format ? as_float8(n, *format) : n.convert(n.in(0), onnx_type(to)));
+}
+
+void cast_like(OnnxNode& n) {
+  const Float8Format* format = find_float8(narrow_type(n.in(1)));
+  n.out(format ? as_float8(n, *format) : n.convert(n.in(0), n.type(n.in(1))));
+}
 
 }  // namespace
 

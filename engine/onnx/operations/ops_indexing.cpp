@@ -15,7 +15,7 @@ namespace {
 // ---- constants ----------------------------------------------------------------------------------
 
 void constant(OnnxNode& n) {
-  if (n.has_attribute("value")) return n.out(n.stored(n.tensor_of("value")));
+  if (n.has_attribute("value")) return n.out(n.stored(n.attribute("value").t()));
   if (n.has_attribute("sparse_value")) return n.out(n.stored(n.tensor_of("sparse_value")));
   if (n.has_attribute("value_float")) return n.out(n.number(n.float_of("value_float")));
   if (n.has_attribute("value_int")) return n.out(n.integer(n.int_of("value_int")));

@@ -180,7 +180,8 @@ Edge dequantized(OnnxNode& n, const Edge& x, const Grid& grid) {
     if (const Edge both = as_one(n, x, grid); both.node) return both;
   const Edge steps = steps_of(n, x, grid);
   const Edge y = n.multiply(steps, spread(n, grid.scale, n.shape(x), grid));
-  if (grid.block == 0) n.dequantized[{y.node, y.port}] = {steps, grid.scale, grid.axis};
+  if (grid.block == 0 && !is_float(n.type(x)))
+    n.dequantized[{y.node, y.port}] = {steps, grid.scale, grid.axis};
   return y;
 }
 
@@ -195,6 +196,18 @@ Edge quantized(OnnxNode& n, const Edge& x, const Grid& grid, ElementType type,
   if (grid.block == 0)
     n.quantized[{y.node, y.port}] = {x, grid.scale, grid.zero, grid.axis, in_steps};
   return y;
+}
+
+// Returns the format if values are quantised to floats of 8 bits, else nullptr.
+const Float8Format* quantized_float8(OnnxNode& n, const Grid& grid) {
+  const auto stated = static_cast<int>(n.int_of("output_dtype", 0));
+  const std::string narrow = grid.zero.node ? narrow_type(grid.zero)
+                             : stated != 0  ? narrow_name_of(stated)
+                                            : "";
+  const Float8Format* format = find_float8(narrow);
+  if (!format && !narrow.empty())
+    unsupported_node("values of 4 bits are only supported as constants");
+  return format;
 }
 
 ElementType quantized_type(OnnxNode& n, const Grid& grid) {
@@ -300,6 +313,11 @@ void quantize_linear(OnnxNode& n) {
   grid.block = n.int_of("block_size", 0);
   if (n.rank(grid.scale) == 1 && n.dim(grid.scale, 0) != 1)
     grid.axis = n.axis(grid.axis, n.rank(n.in(0)));
+  if (const Float8Format* format = quantized_float8(n, grid)) {
+    const Edge x = n.divide(n.convert(n.in(0), ElementType::f32),
+                            spread(n, grid.scale, n.shape(n.in(0)), grid));
+    return n.out(n.to_float8(x, *format, n.int_of("saturate", 1) != 0));
+  }
   const ElementType type = quantized_type(n, grid);
   const Edge steps = grid.block == 0 ? steps_from_sums(n, n.in(0), grid, type) : Edge{};
   n.out(steps.node ? quantized(n, steps, grid, type, true) : quantized(n, n.in(0), grid, type));

@@ -231,6 +231,23 @@ TEST(IrReader, UnpacksElementsOfFewBits) {
   EXPECT_EQ(constant_values("u16", "U16", 1, {0x01, 0x80}), (std::vector<int64_t>{0x8001}));
 }
 
+TEST(IrReader, ReadsFloatsOfEightBits) {
+  const auto floats_of = [](const char* type, const char* precision) {
+    const std::vector<uint8_t> bytes{0x00, 0x01, 0x3c, 0x7e, 0xb9, 0xff};
+    const IrModel model =
+        read_ir(constant_model(type, precision, 6, 6), std::as_bytes(std::span(bytes)), "m.xml");
+    return model.graph->results[0]->inputs[0].node->constant.to_floats();
+  };
+  std::vector<float> values = floats_of("f8e4m3", "F8E4M3");
+  EXPECT_TRUE(std::isnan(values.back()));
+  values.pop_back();
+  EXPECT_EQ(values, (std::vector<float>{0, 0.001953125f, 1.5f, 448, -1.125f}));
+  values = floats_of("f8e5m2", "F8E5M2");
+  EXPECT_TRUE(std::isnan(values[3]) && std::isnan(values[5]));
+  EXPECT_EQ(values[2], 1);
+  EXPECT_EQ(values[4], -0.625f);
+}
+
 TEST(IrText, ParsesIntegersAndShapesStrictly) {
   EXPECT_EQ(parse_int(" 12 "), 12);
   EXPECT_EQ(parse_int("-3"), -3);

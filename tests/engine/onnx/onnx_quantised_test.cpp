@@ -181,6 +181,48 @@ TEST(OnnxQuantised, WeightsOfFewBits) {
   expect_near(results(b, {floats({1, 20}, x)})[0], wanted, 1e-3f);
 }
 
+TEST(OnnxQuantised, ComputesNoValuesOfFourBits) {
+  constexpr int kInt4 = 22;
+  OnnxBuilder cast(21), quantised(21);
+  for (OnnxBuilder* b : {&cast, &quantised}) {
+    b->input("x", {4});
+    b->initialiser(OnnxBuilder::floats("s", {}, {0.5f}));
+    b->initialiser(bytes("z", {}, {0}, kInt4));
+    b->output("y");
+  }
+  set(cast.node("Cast", {"x"}, {"y"}), "to", kInt4);
+  quantised.node("QuantizeLinear", {"x", "s", "z"}, {"y"});
+  for (const OnnxBuilder* b : {&cast, &quantised})
+    EXPECT_NE(refusal(*b).find("values of 4 bits are only supported as constants"),
+              std::string::npos);
+}
+
+TEST(OnnxQuantised, FloatsOfEightBits) {
+  constexpr int kFloat8E4M3FN = 17, kFloat8E5M2Number = 19;
+  OnnxBuilder b(21);
+  b.input("x", {4});
+  b.initialiser(OnnxBuilder::floats("s", {}, {0.5f}));
+  b.initialiser(bytes("z", {}, {0}, kFloat8E4M3FN));
+  b.initialiser(bytes("w", {4}, {0x38, 0x7e, 0x01, 0xc0}, kFloat8E4M3FN));
+  b.initialiser(bytes("t", {1}, {0}, kFloat8E5M2Number));
+  b.node("QuantizeLinear", {"x", "s", "z"}, {"q"});
+  b.node("DequantizeLinear", {"q", "s", "z"}, {"d"});
+  b.node("DequantizeLinear", {"w", "s"}, {"e"});
+  set(b.node("Cast", {"x"}, {"c"}), "to", kFloat8E5M2Number);
+  b.node("CastLike", {"x", "t"}, {"l"});
+  auto& plain = b.node("QuantizeLinear", {"x", "s"}, {"p"});
+  set(plain, "output_dtype", kFloat8E5M2Number);
+  set(plain, "saturate", 0);
+  for (const char* name : {"d", "e", "c", "l", "p"}) b.output(name);
+  const auto got = results(b, {floats({4}, {1.1f, 300, -1e6f, 0.3f})});
+  expect_near(got[0], {1.125f, 224, -224, 0.3125f}, 0);
+  expect_near(got[1], {0.5f, 224, 0.0009765625f, -1}, 0);
+  expect_near(got[2], {1, 320, -57344, 0.3125f}, 0);
+  expect_near(got[3], {1, 320, -57344, 0.3125f}, 0);
+  EXPECT_EQ(got[4].to_floats(),
+            (std::vector<float>{2, 640, -std::numeric_limits<float>::infinity(), 0.625f}));
+}
+
 TEST(OnnxQuantised, LstmOfBytes) {
   const auto network = [](bool quantised) {
     OnnxBuilder b(14);

@@ -80,6 +80,23 @@ TEST(NumberTests, Values) {
   EXPECT_EQ(run("Identity", 16, {}, {counted({3})})[0].to_floats(), (Floats{0, 1, 2}));
 }
 
+// (to float8(x * scale - shift) + shift) / scale, limited to the format's numbers
+TEST(FakeConvert, RoundsScaledValues) {
+  const auto number = [](float value) {
+    return Tensor::of(ElementType::f32, {1}, std::vector<float>{value});
+  };
+  const Tensor x = Tensor::of(ElementType::f32, {4}, std::vector<float>{1, 1.07f, 300, -1e6f});
+  const std::vector<Tensor> inputs{x, number(2), number(1)};
+  EXPECT_EQ(
+      run("FakeConvert", 13, attributes({{"destination_type", "f8e4m3"}}), inputs)[0].to_floats(),
+      (Floats{1, 1.0625f, 224.5f, -223.5f}));
+  EXPECT_EQ(run("FakeConvert", 13, attributes({{"destination_type", "f8e5m2"}}),
+                {inputs[0], inputs[1]})[0]
+                .to_floats(),
+            (Floats{1, 1, 320, -28672}));
+  EXPECT_THROW(run("FakeConvert", 13, {}, {number(1), x}), Error);
+}
+
 TEST(ConvertPromoteTypes, PicksTheWiderType) {
   const auto type_of = [](ElementType a, Shape shape_a, ElementType b, const char* scalars) {
     const std::vector<Tensor> inputs{Tensor::allocate(a, std::move(shape_a)),

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "kernels/base/float8.h"
 #include "tests/kernels/view_test.h"
 #include "tests/says.h"
 
@@ -286,6 +287,53 @@ TEST(Elementwise, ConvertsComparesSelects) {
 
 // The functions of the table on the device, many in one kernel, at values where each of them is
 // smooth.
+// The values of each format, and the halves between them, in both directions.
+TEST(ToFloat8, RoundsToTheNearestValue) {
+  for (const Float8Format* format : {&kFloat8E4M3, &kFloat8E5M2}) {
+    const Attributes type = attributes({{"type", std::string(format->name).c_str()}});
+    std::vector<float> values;  // from 0 on
+    for (int bits = 0; float8_value(static_cast<uint8_t>(bits), *format) <= format->most; ++bits)
+      values.push_back(float8_value(static_cast<uint8_t>(bits), *format));
+    EXPECT_EQ(values.back(), format->most);
+    EXPECT_EQ(values[1], std::ldexp(1.f, format->least));
+    std::vector<float> x, wanted;
+    const auto add = [&](float from, float to) {
+      x.insert(x.end(), {from, -from});
+      wanted.insert(wanted.end(), {to, -to});
+    };
+    for (size_t i = 0; i + 1 < values.size(); ++i) {
+      const float half = (values[i] + values[i + 1]) / 2;
+      add(values[i], values[i]);
+      add(half, values[i + i % 2]);
+      add(std::nextafter(half, 0.f), values[i]);
+      add(std::nextafter(half, format->most), values[i + 1]);
+    }
+    const Tensor in = floats({static_cast<int64_t>(x.size())}, x);
+    EXPECT_EQ(evaluated("ToFloat8", 1, type, {in}), wanted);
+    check_op(make_desc("ToFloat8", 1, type, {in}, {false}), {in}, {0, 0});
+  }
+}
+
+TEST(ToFloat8, LargeNumbersAndNone) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const Tensor x = floats({7}, {464, 465, -1e9f, kInfinity, 61439, 61440, std::nanf("")});
+  const auto rounded = [&](const char* type, const char* saturate) {
+    const Attributes of = attributes({{"type", type}, {"saturate", saturate}});
+    check_op(make_desc("ToFloat8", 1, of, {x}, {false}), {x}, {0, 0});
+    return evaluated("ToFloat8", 1, of, {x});
+  };
+  const auto same = [](std::vector<float> got, const std::vector<float>& wanted) {
+    for (size_t i = 0; i < wanted.size(); ++i)
+      EXPECT_TRUE(std::isnan(wanted[i]) ? std::isnan(got[i]) : got[i] == wanted[i]) << i;
+  };
+  const float none = std::nanf("");
+  same(rounded("f8e4m3", "true"), {448, 448, -448, 448, 448, 448, none});
+  same(rounded("f8e4m3", "false"), {448, none, none, none, none, none, none});
+  same(rounded("f8e5m2", "true"), {448, 448, -57344, 57344, 57344, 57344, none});
+  same(rounded("f8e5m2", "false"), {448, 448, -kInfinity, kInfinity, 57344, kInfinity, none});
+  EXPECT_THROW(rounded("f8e3m4", "true"), Error);
+}
+
 TEST(Elementwise, Functions) {
   const std::vector<std::vector<PostOp>> chains{{{"soft_sign"},
                                                  {"asin"},

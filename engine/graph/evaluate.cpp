@@ -53,6 +53,7 @@ double work_to_evaluate(const Node& node, std::span<const Tensor> inputs) {
                                      ? shape[shape.size() - 2]
                                      : shape.back());
   }
+  if (node.is("CompressedMatMul")) each = static_cast<double>(inputs[0].shape().back());
   work *= each;
   for (const Tensor& input : inputs) work += static_cast<double>(input.elements());
   return work;

@@ -1,8 +1,9 @@
-// Computes products of matrices (MatMul) on the host.
+// Computes products of matrices (MatMul, CompressedMatMul) on the host.
 #include <algorithm>
 
 #include "engine/host/matrix.h"
 #include "engine/host/operation.h"
+#include "kernels/matmul/compressed_matmul.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer::host {
@@ -145,9 +146,54 @@ class MatrixProduct final : public Operation {
   std::vector<float> columns_;  // columns of a constant right operand, one after the other
 };
 
+// Decompresses the weights of few bits that a block of sums needs (CompressedMatMul).
+class CompressedProduct final : public Operation {
+ public:
+  explicit CompressedProduct(const OpDesc& desc)
+      : weights_(desc.constants[1], desc.constants[2], desc.constants[3],
+                 static_cast<int>(desc.attributes.get_int("bits"))),
+        rows_(desc.inputs[0].elements() / weights_.depth()),
+        tail_(desc) {
+    seconds = static_cast<double>(weights_.columns()) * static_cast<double>(weights_.depth()) *
+              (static_cast<double>(rows_) / kernels().rate + 1 / kVectorRate);
+  }
+
+  bool reads(size_t input) const override { return input == 0 || input > 3; }
+  void run(const Work& work, std::span<const Tensor> inputs,
+           std::span<Tensor> outputs) const override {
+    const float* a = inputs[0].data<float>();
+    float *out = outputs[0].mutable_data<float>(), *kept = tail_.kept(outputs);
+    const int64_t columns = weights_.columns(), depth = weights_.depth();
+    const PackedRows left(rows_, depth, [&](int64_t row, int64_t k) { return a[row * depth + k]; });
+    const auto fill = [&](float* to, int64_t k, int64_t rows, int64_t column, int64_t count,
+                          int64_t width) {
+      std::fill(to, to + rows * width, 0.f);
+      for (int64_t j = 0; j < count; ++j) weights_.write(column + j, k, rows, to + j, width);
+    };
+    const auto parts = parts_of(left.panels(), columns, 1, work.threads);
+    work.for_each(static_cast<int64_t>(parts.size()), [&](int64_t i) {
+      const Part& part = parts[static_cast<size_t>(i)];
+      multiply(left, fill, part, out, columns, [&](int64_t from, int64_t end) {
+        for (int64_t row = from; row < end; ++row)
+          tail_.apply(inputs, out, kept, row * columns + part.begin, row * columns + part.end);
+      });
+    });
+  }
+
+ private:
+  const CompressedWeights weights_;
+  const int64_t rows_;
+  const Tail tail_;
+};
+
 }  // namespace
 
 std::unique_ptr<Operation> make_matrix_product(const OpDesc& desc) {
+  if (desc.type == "CompressedMatMul") {
+    const bool constant = std::none_of(desc.constants.begin() + 1, desc.constants.begin() + 4,
+                                       [](const Tensor& value) { return value.empty(); });
+    return constant ? std::make_unique<CompressedProduct>(desc) : nullptr;
+  }
   if (desc.type != "MatMul" || !is_float(desc.inputs[0].type) || !is_float(desc.inputs[1].type) ||
       desc.inputs[0].shape.empty() || desc.inputs[1].shape.empty())
     return nullptr;

@@ -7,6 +7,7 @@ namespace clinfer {
 
 const std::vector<Pass>& passes() {
   static const std::vector<Pass> all = {
+      {"keep_compressed", keep_compressed},
       {"fold_constants", fold_constants},
       {"find_sequences", find_sequences},
       {"unroll_loops", unroll_loops},

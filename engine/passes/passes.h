@@ -48,7 +48,9 @@ void run_passes(
 
 inline const Shape& shape_of(const Edge& edge) { return edge.node->shape(edge.port); }
 
-// Each pass is in the file of its name. Computes operations that need no input of the network.
+// Each pass is in the file of its name. Keeps weights of few bits as they are stored.
+void keep_compressed(Graph&, const PassContext&);
+// Computes operations that need no input of the network.
 void fold_constants(Graph&, const PassContext&);
 // Turns loops of one recurrent cell into sequences.
 void find_sequences(Graph&, const PassContext&);

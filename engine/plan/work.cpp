@@ -14,6 +14,7 @@ double multiply_adds(const OpDesc& desc) {
     const bool transposed = left.size() > 1 && desc.attributes.get_bool("transpose_a", false);
     return elements * static_cast<double>(left[left.size() - (transposed ? 2 : 1)]);
   }
+  if (desc.type == "CompressedMatMul") return elements * static_cast<double>(left.back());
   if (desc.type == "Attention") {  // each query is multiplied with each key and each value
     const Shape& key = desc.inputs[1].shape;
     return elements * static_cast<double>(key[key.size() - 2]) *

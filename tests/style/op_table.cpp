@@ -43,7 +43,7 @@ int main(int argc, char** argv) {
       if (!seen.emplace(op.type, opset).second && ++doubles == 1)
         std::cerr << "the registry has two entries for " << op.type << "-" << opset << "\n";
     if (op.type == "Reorder" || op.type == "Quantize" || op.type == "Dequantize" ||
-        op.type == "ToFloat8" || op.type == "SoftMaxMean" ||
+        op.type == "ToFloat8" || op.type == "CompressedMatMul" || op.type == "SoftMaxMean" ||
         op.type == "Attention" || op.type == "DeformableAttention" || op.type == "Subgraph" ||
         op.type == "DeviceLoop")
       continue;  // the engine's own, in no model

@@ -175,7 +175,32 @@ Edge steps_of(OnnxNode& n, const Edge& x, const Grid& grid) {
   return y;
 }
 
+// Returns a constant of bytes with scales and zero points of blocks that fill it, in the form that
+// keeps it compressed (passes/precision/keep_compressed.cpp): blocks are a dimension of their own.
+Edge dequantized_blocks(OnnxNode& n, const Edge& x, const Grid& grid) {
+  const Shape& shape = n.shape(x);
+  const auto at = static_cast<size_t>(n.axis(grid.axis, n.rank(x)));
+  const auto within = std::vector<int64_t>{static_cast<int64_t>(at) + 1};
+  Shape split = shape;
+  split[at] /= grid.block;
+  split.insert(split.begin() + static_cast<ptrdiff_t>(at) + 1, grid.block);
+  Edge y = n.convert(n.stored(constant_value(x)->reshaped(split)), ElementType::f32);
+  if (grid.zero.node)
+    y = n.subtract(y, n.unsqueeze(n.convert(grid.zero, ElementType::f32), within));
+  return n.reshape_to(n.multiply(y, n.unsqueeze(grid.scale, within)), n.ints(shape));
+}
+
+bool has_whole_blocks(OnnxNode& n, const Edge& x, const Grid& grid) {
+  if (grid.block <= 0 || !constant_value(x) || n.rank(grid.scale) != n.rank(x)) return false;
+  const auto at = static_cast<size_t>(n.axis(grid.axis, n.rank(x)));
+  Shape blocks = n.shape(x);
+  if (blocks[at] % grid.block != 0) return false;
+  blocks[at] /= grid.block;
+  return n.shape(grid.scale) == blocks && (!grid.zero.node || n.shape(grid.zero) == blocks);
+}
+
 Edge dequantized(OnnxNode& n, const Edge& x, const Grid& grid) {
+  if (has_whole_blocks(n, x, grid)) return dequantized_blocks(n, x, grid);
   if (count(n.shape(grid.scale)) != 1)
     if (const Edge both = as_one(n, x, grid); both.node) return both;
   const Edge steps = steps_of(n, x, grid);
@@ -526,23 +551,22 @@ void dynamic_quantize_matmul(OnnxNode& n) {
   n.out(n.has(4) ? n.add(y, n.in(4)) : y);
 }
 
-// Reads the numbers of `bits` bits each that a row of bytes holds, beginning with the lowest bits.
-class PackedRow {
- public:
-  PackedRow(const uint8_t* bytes, int64_t bits) : bytes_(bytes), bits_(bits) {}
-  int operator[](int64_t i) const {
-    const int64_t at = i * bits_;
-    return bytes_[at / 8] >> (at % 8) & ((1 << bits_) - 1);
-  }
+// Unpacks rows of numbers of `bits` bits each. A row takes whole bytes, and begins with the lowest
+// bits.
+Tensor unpacked_rows(const Tensor& packed, int64_t bits, int64_t rows, int64_t columns) {
+  const int64_t of_row = ceil_div(columns * bits, int64_t{8});
+  Tensor numbers = Tensor::allocate(ElementType::u8, {rows, columns});
+  const auto* from = packed.data<uint8_t>();
+  auto* to = numbers.mutable_data<uint8_t>();
+  for (int64_t r = 0; r < rows; ++r, from += of_row)
+    for (int64_t i = 0; i < columns; ++i)
+      *to++ = static_cast<uint8_t>(from[i * bits / 8] >> (i * bits % 8) & ((1 << bits) - 1));
+  return numbers;
+}
 
- private:
-  const uint8_t* bytes_;
-  int64_t bits_;
-};
-
-// Returns weights [N, K] that are stored in blocks along K, each with a scale and a zero point; a
-// row takes whole bytes.
-Tensor unpacked_weights(OnnxNode& n, int64_t rows, int64_t columns) {
+// Returns weights [N, K] that are stored in blocks along K, each with a scale and a zero point, as
+// the steps that make floats of them.
+Edge weights_of_bits(OnnxNode& n, int64_t rows, int64_t columns) {
   const int64_t bits = n.int_of("bits", 4), block = n.int_of("block_size");
   if (bits != 2 && bits != 4 && bits != 8)
     unsupported_node("weights of " + std::to_string(bits) + " bits are not supported");
@@ -554,8 +578,7 @@ Tensor unpacked_weights(OnnxNode& n, int64_t rows, int64_t columns) {
     unsupported_node("weights that are computed at run time are not supported");
   const int64_t blocks = ceil_div(columns, block), of_block = block * bits / 8,
                 zeros = ceil_div(checked_product(blocks, bits), int64_t{8});
-  const bool zero_of_floats = !zero.empty() && is_float(zero.type()),
-             zero_packed = !zero.empty() && !zero_of_floats;
+  const bool zero_packed = !zero.empty() && !is_float(zero.type());
   const auto expect = [&](const Tensor& tensor, int64_t of_row, const char* what) {
     if (tensor.elements() != checked_product(rows, of_row))
       bad_node(std::string(what) + " do not fit K, N and block_size");
@@ -565,32 +588,27 @@ Tensor unpacked_weights(OnnxNode& n, int64_t rows, int64_t columns) {
   if (!zero.empty()) expect(zero, zero_packed ? zeros : blocks, "the zero points");
   if (packed.type() != ElementType::u8 || (zero_packed && zero.type() != ElementType::u8))
     bad_node("weights and zero points must be bytes");
-  checked_count({rows, columns});
-  const std::vector<float> scales = scale.to_floats(),
-                           zero_values = zero_of_floats ? zero.to_floats() : std::vector<float>();
-  Tensor weights = Tensor::allocate(ElementType::f32, {rows, columns});
-  auto* to = weights.mutable_data<float>();
-  for (int64_t r = 0; r < rows; ++r) {
-    const PackedRow zero_row(zero_packed ? zero.data<uint8_t>() + r * zeros : nullptr, bits);
-    for (int64_t b = 0; b < blocks; ++b) {
-      const int64_t at = r * blocks + b;
-      const PackedRow values(packed.data<uint8_t>() + at * of_block, bits);
-      const float middle = zero_packed      ? static_cast<float>(zero_row[b])
-                           : zero_of_floats ? zero_values[static_cast<size_t>(at)]
-                                            : static_cast<float>(1 << (bits - 1));
-      const float step = scales[static_cast<size_t>(at)];
-      for (int64_t i = 0; i < std::min(block, columns - b * block); ++i)
-        *to++ = (static_cast<float>(values[i]) - middle) * step;
-    }
-  }
-  return weights;
+  const Shape by_block{rows, blocks, 1};
+  checked_count({rows, checked_product(blocks, block)});
+  const Tensor codes = unpacked_rows(packed, bits, rows, blocks * block);
+  const Edge middle =
+      zero.empty() ? n.number(static_cast<float>(1 << (bits - 1)))
+      : zero_packed
+          ? n.convert(n.stored(unpacked_rows(zero, bits, rows, blocks).reshaped(by_block)),
+                      ElementType::f32)
+          : n.stored(zero.convert(ElementType::f32).reshaped(by_block));
+  const Edge steps = n.subtract(
+      n.convert(n.stored(codes.reshaped({rows, blocks, block})), ElementType::f32), middle);
+  const Edge weights =
+      n.reshape_to(n.multiply(steps, n.stored(scale.convert(ElementType::f32).reshaped(by_block))),
+                   n.ints({rows, blocks * block}));
+  return blocks * block == columns ? weights : n.slice(weights, 1, 0, columns);
 }
 
 // Inputs (com.microsoft): x, weights, scales, zero points, places of columns, bias.
 void matmul_n_bits(OnnxNode& n) {
   if (n.has(4)) unsupported_node("an order of columns (g_idx) is not supported");
-  const Tensor weights = unpacked_weights(n, n.int_of("N"), n.int_of("K"));
-  const Edge y = n.matmul(n.in(0), n.stored(weights), false, true);
+  const Edge y = n.matmul(n.in(0), weights_of_bits(n, n.int_of("N"), n.int_of("K")), false, true);
   n.out(n.has(5) ? n.add(y, n.in(5)) : y);
 }
 

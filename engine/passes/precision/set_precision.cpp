@@ -90,6 +90,7 @@ int64_t terms_of_a_sum(const Node& node) {
     const bool by_column = a.size() > 1 && node.attributes.get_bool("transpose_a", false);
     return a[a.size() - (by_column ? 2 : 1)];
   }
+  if (node.is("CompressedMatMul")) return node.inputs[0].node->shape(node.inputs[0].port).back();
   if (node.is("Attention")) {
     const Shape& keys = node.inputs[1].node->shape(node.inputs[1].port);
     return keys[keys.size() - 2];

@@ -76,6 +76,10 @@ std::optional<Edge> at_rows(Insertion& add, const Node& node, const Choice& choi
       return {};
     return like({gathered(node.inputs[0]), node.inputs[1]});
   }
+  if (node.is("CompressedMatMul")) {
+    if (!keeps_rows(node.inputs[0])) return {};
+    return like({gathered(node.inputs[0]), node.inputs[1], node.inputs[2], node.inputs[3]});
+  }
   if (node.is("Add") || node.is("Multiply") || node.is("Subtract") || node.is("Divide"))
     for (const size_t side : {0, 1}) {
       const Edge &x = node.inputs[side], &other = node.inputs[1 - side];

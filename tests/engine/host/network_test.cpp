@@ -181,6 +181,19 @@ INSTANTIATE_TEST_SUITE_P(, HostProduct,
                                          Matrices{{17}, {17, 6}, false, false, true},
                                          Matrices{{9, 17}, {17}, false, false, false}));
 
+TEST(HostNetwork, DecompressesWeights) {
+  for (const int64_t rows : {1, 20}) {
+    GraphBuilder b;
+    const Edge codes = b.constant(test::random_ints(ElementType::u8, {70, 32}, 0, 255, 2)),
+               scales = b.constant(random_tensor({70, 4}, 0.01f, 0.1f, 3)),
+               zeros = b.constant(random_tensor({70, 4}, 0, 15, 4));
+    const Edge x = b.op("CompressedMatMul", 1, {b.parameter({2, rows, 64}), codes, scales, zeros},
+                        {{"bits", "4"}});
+    b.result(b.op("Sigmoid", 1, {add(b, x, b.constant(random_tensor({70}, -1, 1, 5)))}));
+    expect_same(b.graph());
+  }
+}
+
 TEST(HostNetwork, AppliesTailsOfAllShapes) {
   GraphBuilder b;
   const Edge in = b.parameter({2, 6, 5, 7});

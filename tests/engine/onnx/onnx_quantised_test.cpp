@@ -181,6 +181,48 @@ TEST(OnnxQuantised, WeightsOfFewBits) {
   expect_near(results(b, {floats({1, 20}, x)})[0], wanted, 1e-3f);
 }
 
+// Blocks that fill the rows stay compressed.
+TEST(OnnxQuantised, WeightsOfFewBitsStayCompressed) {
+  const auto network = [](bool compressed) {
+    OnnxBuilder b(21);
+    b.import(kMicrosoft, 1);
+    b.input("x", {1, 32});
+    std::vector<int> values;
+    for (int i = 0; i < 64; ++i) values.push_back(i * 7 % 16);
+    if (compressed) {
+      std::vector<int> packed;
+      for (size_t i = 0; i < 64; i += 2) packed.push_back(values[i] | values[i + 1] << 4);
+      b.initialiser(bytes("b", {2, 2, 8}, packed));
+      b.initialiser(OnnxBuilder::floats("s", {4}, {0.5f, 1, 2, 0.25f}));
+      auto& node = b.node("MatMulNBits", {"x", "b", "s"}, {"y"}, kMicrosoft);
+      for (const auto& [name, value] :
+           {std::pair{"K", 32}, {"N", 2}, {"bits", 4}, {"block_size", 16}})
+        set(node, name, int64_t{value});
+    } else {  // the same by DequantizeLinear
+      b.initialiser(bytes("b", {2, 32}, values));
+      b.initialiser(OnnxBuilder::floats("s", {2, 2}, {0.5f, 1, 2, 0.25f}));
+      b.initialiser(bytes("z", {2, 2}, {8, 8, 8, 8}));
+      auto& node = b.node("DequantizeLinear", {"b", "s", "z"}, {"w"});
+      set(node, "axis", 1);
+      set(node, "block_size", 16);
+      auto& product = b.node("Gemm", {"x", "w"}, {"y"});
+      set(product, "transB", 1);
+    }
+    b.output("y");
+    return b;
+  };
+  PassContext context;
+  context.traits.is_cpu = true;
+  for (const bool compressed : {false, true}) {
+    const OnnxModel model = network(compressed).read();
+    run_passes(*model.graph, context, "keep_compressed");
+    EXPECT_EQ(count_of(model, "CompressedMatMul"), 1u);
+  }
+  const Tensor x = floats({1, 32}, counted(32, 0.25f, -2));
+  OnnxBuilder by_bits = network(true), by_blocks = network(false);
+  expect_near(results(by_bits, {x})[0], results(by_blocks, {x})[0].to_floats(), 1e-4f);
+}
+
 TEST(OnnxQuantised, ComputesNoValuesOfFourBits) {
   constexpr int kInt4 = 22;
   OnnxBuilder cast(21), quantised(21);

@@ -258,7 +258,7 @@ TEST_F(Cli, DrawsTheGraph) {
   const std::string file = folder_ / "g.dot";
   ASSERT_EQ(run({"graph", model_, "-o", file}).status, 0);
   EXPECT_EQ(read_file(file).find("ShapeOf"), std::string::npos);  // folded
-  expect_refused({"graph", model_, "--after", "nothing"}, "read, fold_constants", 2);
+  expect_refused({"graph", model_, "--after", "nothing"}, "read, keep_compressed", 2);
   expect_refused({"graph", model_, "-o", folder_ / "no/such/g.dot"}, "g.dot", 1);
 }
 

@@ -173,10 +173,11 @@ TuningPoint compressed_heuristic(const OpDesc& desc, const DeviceTraits& traits)
                  blocks = static_cast<double>(ceil_div(p.n, columns * t["LANES"]));
     if (traits.is_cpu) {
       // Cycles for a row of weights: to multiply vectors by a number of each row, and to take
-      // them, mostly beside that. Each vector has two sums.
+      // them, mostly beside that. Each vector has two sums, one of them only in the inner loop.
       const double width = std::max(1.0, vector / static_cast<double>(traits.vector_width)),
-                   sums = tile_m * t["VECTORS"] * width, waits = sums < 4 ? 4 / sums : 1,
-                   spills = 2 * sums > (traits.vector_width >= 16 ? 28 : 12) ? 1.2 : 1;
+                   sums = tile_m * t["VECTORS"] * width, waits = sums < 4 ? 4 / sums : 1;
+      const int kept = traits.vector_width >= 16 ? 14 : 8;  // sums that registers hold
+      const double spills = sums > 2 * kept ? 2 : sums > kept ? 1.2 : 1;
       return blocks * tiles * (1.5 * t["VECTORS"] * width + 0.25 * tile_m + sums * waits) * spills;
     }
     const double groups = blocks * tiles;

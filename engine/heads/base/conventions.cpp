@@ -328,9 +328,8 @@ constexpr Convention kConventions[] = {
      "anilsathyan7/Portrait-Segmentation@dbf69b043c: SINet/sinet_video.py "
      "(clovaai/ext_portrait_segmentation@9bc1bada1c "
      "trains with means of 107.3, 115.7, 132.4)"},
-    {Family::open_model_zoo, "Open Model Zoo's own networks", kBgr, kNone, kOne, kStretch, 0,
-     kCentered, kNobody, kNoBackground,
-     "openvinotoolkit/open_model_zoo@7ef5b91f75: models/intel (README.md of each)"},
+    {Family::open_model_zoo, "Open Model Zoo", kBgr, kNone, kOne, kStretch, 0, kCentered, kNobody,
+     kNoBackground, "openvinotoolkit/open_model_zoo@7ef5b91f75: models/intel (README.md of each)"},
     {Family::text_detection, "PP-OCR's text detection", kBgr, kImageNetMean, kImageNetScale,
      kLetterbox, 0, kTopLeft, kNobody, kNoBackground,
      "PaddlePaddle/PaddleOCR@026f96b657: tools/infer/predict_det.py (DetResizeForTest)"},

@@ -647,7 +647,7 @@ def names_as_python_prints_them(folder):
 
 @case
 def open_model_zoo_by_another_converter(folder):
-    return feeds(folder, (64, 64), fed((64, 64), whole(), blue_first=True, unit=1), {}, model="vehicle_sort_barrier_0099/saved_model/model_float32.onnx", said="Open Model Zoo's own networks")
+    return feeds(folder, (64, 64), fed((64, 64), whole(), blue_first=True, unit=1), {}, model="vehicle_sort_barrier_0099/saved_model/model_float32.onnx", said="as Open Model Zoo takes them")
 
 
 def scaled_first(folder, operations, want):

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Whether verify=N raises false alarms: models on videos, each until so many frames were verified.
 
-    verify.py --data DATA [--only NAME,NAME] [--video FILE|FOLDER] [--samples 20] [--seconds 120] [--config KEY=VALUE,...] [--device CPU] [--jobs 1] [--frame-ms 50]
+    verify.py --data DATA [--only NAME,NAME] [--video FILE|FOLDER] [--samples 20] [--seconds 120] [--config KEY=VALUE,...] [--device CPU] [--jobs 1] [--copies 1] [--frame-ms 50]
 
 DATA/models has a folder for each model. Prints a line for each: frames verified, frames that differ, and what the first of these says.
-The host's work is a twentieth of a core for each model, so that several at a time (--jobs) verify more; --frame-ms is best about twenty times what an inference takes on
-the host. A model plays one video after the other, each time with another brightness, contrast, hue and orientation, so that no picture comes twice; without --video it plays
+The host's work is a twentieth of a core for each element, so that several at a time (--jobs) verify more, also of one model (--copies, which share its frames); --frame-ms is
+best about twenty times what an inference takes on the host. A model plays one video after the other, each time with another brightness, contrast, hue and orientation, so that no picture comes twice; without --video it plays
 generated patterns. A model that the host cannot compute, or that takes too long, is named. Ends with 1 where a frame differs. The device is assumed to be
 right, so that each difference is a false alarm. Needs gst-launch-1.0 with decoders, and GST_PLUGIN_PATH.
 """
@@ -71,13 +71,14 @@ def play_round(model, number, most, end, options):
     return checked, differing, said
 
 
-def play(model, options):
-    """The same in all rounds until so many frames are verified, or one differs."""
-    checked, differing, said, number = 0, 0, "", 0
+def play(model, copy, options):
+    """The same in the rounds of one copy of the model, until its share of the frames is verified, or one differs."""
+    checked, differing, said, number = 0, 0, "", copy
+    samples = -(-options.samples // options.copies)
     end = time.time() + options.seconds
-    while checked < options.samples and not said:
-        more, differing, said = play_round(model, number, options.samples - checked, end, options)
-        checked, number = checked + more, number + 1
+    while checked < samples and not said:
+        more, differing, said = play_round(model, number, samples - checked, end, options)
+        checked, number = checked + more, number + options.copies
         if more == 0 and not said:
             said = "verified nothing"
     return checked, differing, said
@@ -93,6 +94,7 @@ def main():
     parser.add_argument("--config", default="")
     parser.add_argument("--device", default="CPU")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--copies", type=int, default=1)
     parser.add_argument("--frame-ms", type=int, default=50)
     options = parser.parse_args()
     total = [0, 0]
@@ -100,7 +102,11 @@ def main():
                if any(name in folder.name for name in options.only.split(","))]
     models = [models[0] for models in (sorted(folder.glob("*.xml")) for folder in folders) if models]
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for model, (checked, differing, said) in zip(models, pool.map(lambda model: play(model, options), models)):
+        playing = [(model, [pool.submit(play, model, copy, options) for copy in range(options.copies)]) for model in models]
+        for model, copies in playing:
+            results = [copy.result() for copy in copies]
+            checked, differing = sum(result[0] for result in results), sum(result[1] for result in results)
+            said = next((result[2] for result in results if result[2]), "")
             print(f"{model.parent.name:60} {checked:5} {differing:5}  {said}", flush=True)
             total = [total[0] + checked, total[1] + differing]
     print(f"{total[0]} frames verified, {total[1]} differ")

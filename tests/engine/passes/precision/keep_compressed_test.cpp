@@ -111,6 +111,12 @@ TEST(KeepCompressed, LeavesOthersAlone) {
   EXPECT_TRUE(left(kept({ElementType::u8, {10, 64}, {1, 64}})));
   EXPECT_TRUE(left(kept({ElementType::u8, {10, 64}, {10, 1}}, {17, 64}, test::gpu_traits())));
   EXPECT_FALSE(left(kept({ElementType::u8, {10, 64}, {10, 1}}, {16, 64}, test::gpu_traits())));
+  DeviceTraits cpu = test::device_traits();
+  for (const unsigned width : {8u, 16u}) {
+    cpu.vector_width = width;
+    EXPECT_FALSE(left(kept({ElementType::u8, {10, 64}, {10, 1}}, {2, 4, 64}, cpu)));
+    EXPECT_EQ(left(kept({ElementType::u8, {10, 64}, {10, 1}}, {3, 3, 64}, cpu)), width == 8);
+  }
   EXPECT_TRUE(left(kept({ElementType::u8, {10, 63}, {10, 1}}, {3, 63})));
 }
 

@@ -31,7 +31,7 @@ bool number_of(const GstStructure* structure, const char* field, double& number)
   return done;
 }
 
-std::string text_of(const GstStructure* structure, const char* field) {
+std::string string_of(const GstStructure* structure, const char* field) {
   const char* text = gst_structure_get_string(structure, field);
   return text != nullptr ? text : "";
 }

@@ -10,8 +10,8 @@ namespace clinfer {
 
 // Reads a field of any numeric type into `number`; returns false if it is missing.
 bool number_of(const GstStructure* structure, const char* field, double& number);
-// Returns a field that is a text; "" if it is missing.
-std::string text_of(const GstStructure* structure, const char* field);
+// Returns a field that is a string; "" if it is missing.
+std::string string_of(const GstStructure* structure, const char* field);
 // Returns the name of a GstObject.
 std::string name_of(gpointer object);
 

@@ -121,7 +121,7 @@ void Exposition::add(const std::string& name, const char* type, const char* help
 
 void Exposition::add_stats(const GstStructure* stats, Labels labels) {
   const std::string_view structure = gst_structure_get_name(stats);
-  if (const std::string model = text_of(stats, "model"); !model.empty())
+  if (const std::string model = string_of(stats, "model"); !model.empty())
     labels.emplace_back("model", model);
   for (const Field& field : kFields) {
     double number = 0;
@@ -145,7 +145,7 @@ void Exposition::add_stats(const GstStructure* stats, Labels labels) {
   if (gst_structure_has_field(stats, "model")) {
     Labels all = labels;
     for (const char* field : {"device", "precision", "tier", "path", "launch"})
-      all.emplace_back(field, text_of(stats, field));
+      all.emplace_back(field, string_of(stats, field));
     add("clinfer_model_info", "gauge", "What runs the model: always 1.", all, 1);
   }
   const GValue* devices = gst_structure_get_value(stats, "devices");
@@ -155,7 +155,7 @@ void Exposition::add_stats(const GstStructure* stats, Labels labels) {
     double inferences = 0;
     if (!number_of(device, "inferences", inferences)) continue;
     Labels all = labels;
-    all.emplace_back("device", text_of(device, "id"));
+    all.emplace_back("device", string_of(device, "id"));
     add("clinfer_device_inferences_total", "counter", "Inferences by the device that ran them.",
         all, inferences);
   }

@@ -38,7 +38,8 @@ std::string part_of(const std::string& jpeg, const std::string& headers = "") {
 void write_model(JsonWriter& json, const GstStructure* stats) {
   json.begin_object();
   for (const char* field : {"model", "device", "precision", "tier", "path"})
-    if (const std::string text = text_of(stats, field); !text.empty()) json.key(field).value(text);
+    if (const std::string text = string_of(stats, field); !text.empty())
+      json.key(field).value(text);
   for (const auto& [field, name] : {std::pair("inferred", "inferred"),
                                     {"skipped", "skipped"},
                                     {"dropped", "dropped"},
@@ -79,7 +80,7 @@ void write_elements(JsonWriter& json, GstElement* camera) {
           camera_of(GST_ELEMENT(object)) == source) {
         write_model(json, stats);
       } else if (gst_structure_has_name(stats, "clcamera-stats") && name_of(object) == source) {
-        problem = text_of(stats, "problem");
+        problem = string_of(stats, "problem");
         number_of(stats, "retry-in-ms", retry_ms);
         number_of(stats, "failures", failures);
       }

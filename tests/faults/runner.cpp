@@ -71,11 +71,12 @@ bool objects_are(const Scenario& scenario, long live) {
   return true;
 }
 
-// The number of objects that stay alive: threads of an earlier run release theirs a little later.
+// The number of objects that stay alive: threads of an earlier run release theirs a little later,
+// on a machine with much other work more than 200 ms later.
 long settled_objects(const Scenario& scenario) {
   long live = objects_of(scenario);
   for (int quiet = 0; quiet < 100; ++quiet) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
     const long now = objects_of(scenario);
     if (now < live) quiet = 0;
     live = std::min(live, now);

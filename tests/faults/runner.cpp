@@ -62,21 +62,23 @@ std::string outcome(const Scenario& scenario, bool& failed) {
 
 long objects_of(const Scenario& scenario) { return fault_live_objects() + scenario.live(); }
 
-bool objects_are(const Scenario& scenario, long live) {
+// Waits until as many objects are alive as before a run, `live`. Returns how many more there are.
+// Fewer were alive already: a thread of an earlier run released some later than `live` was counted,
+// which then becomes the lower number.
+long objects_left(const Scenario& scenario, long& live) {
   const auto give_up = std::chrono::steady_clock::now() + kLetGo;
-  while (objects_of(scenario) != live) {
-    if (std::chrono::steady_clock::now() > give_up) return false;
+  while (objects_of(scenario) != live && std::chrono::steady_clock::now() < give_up)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return true;
+  const long now = objects_of(scenario), more = std::max(0L, now - live);
+  live = std::min(live, now);
+  return more;
 }
 
-// The number of objects that stay alive: threads of an earlier run release theirs a little later,
-// on a machine with much other work more than 200 ms later.
+// The number of objects that stay alive: threads of an earlier run release theirs a little later.
 long settled_objects(const Scenario& scenario) {
   long live = objects_of(scenario);
   for (int quiet = 0; quiet < 100; ++quiet) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
     const long now = objects_of(scenario);
     if (now < live) quiet = 0;
     live = std::min(live, now);
@@ -85,7 +87,7 @@ long settled_objects(const Scenario& scenario) {
 }
 
 // One point in the child's process. False: the run passed fewer points.
-bool fail_one(FaultKind kind, long in_a_row, const Scenario& scenario, long live, Shared& shared) {
+bool fail_one(FaultKind kind, long in_a_row, const Scenario& scenario, long& live, Shared& shared) {
   bool failed = false;
   fault_arm(kind, shared.n, in_a_row);
   std::string wrong = outcome(scenario, failed);
@@ -94,8 +96,9 @@ bool fail_one(FaultKind kind, long in_a_row, const Scenario& scenario, long live
   shared.struck += struck;
   shared.errors += struck && failed;
   if (wrong.empty() && failed && !struck) wrong = "an error without a fault";
-  if (wrong.empty() && !objects_are(scenario, live))
-    wrong = std::to_string(objects_of(scenario) - live) + " objects are left alive";
+  if (wrong.empty())
+    if (const long left = objects_left(scenario, live); left > 0)
+      wrong = std::to_string(left) + " objects are left alive";
   if (wrong.empty() && failed) {
     wrong = outcome(scenario, failed);
     if (wrong.empty() && failed) wrong = "it does not work any more after the failure";
@@ -115,7 +118,7 @@ bool fail_one(FaultKind kind, long in_a_row, const Scenario& scenario, long live
   shared.total = fault_passed();
   fault_arm(kNoFault, 0, 1);
   if (failed || !wrong.empty()) _exit(3);
-  const long live = settled_objects(scenario);
+  long live = settled_objects(scenario);
   if (const Points asked = points_asked_for(); asked.first > 0) {
     for (shared.n = std::max(shared.n + 1, asked.first); shared.n <= asked.last; ++shared.n) {
       fail_one(kind, in_a_row, scenario, live, shared);

@@ -59,13 +59,13 @@ std::vector<GstAnalyticsMtd> all_of(GstBuffer* buffer, GstAnalyticsMtdType type)
   return list;
 }
 
-FrameView read(GstBuffer* buffer) { return read_frame(buffer, kFrameWidth, kFrameHeight); }
+FrameView view_of(GstBuffer* buffer) { return read_frame(buffer, kFrameWidth, kFrameHeight); }
 
 TEST_F(Analytics, StandsAloneWithoutRegionsOfInterest) {
   const Handle<GstBuffer> buffer =
       frame_of(result_with({box(20, 30, 60, 90), box(100, 30, 160, 90, 0.5f, 1)}, false));
   EXPECT_EQ(count_rois(buffer.get()), 0u);
-  const FrameView view = read(buffer.get());
+  const FrameView view = view_of(buffer.get());
   ASSERT_EQ(view.regions.size(), 2u);
   EXPECT_EQ(view.regions[0].label_id, 0);
   EXPECT_EQ(view.regions[1].label, "car");
@@ -90,7 +90,7 @@ TEST_F(Analytics, StandsAloneWithoutRegionsOfInterest) {
   EXPECT_EQ(count_rois(buffer.get()), 0u);
   for (const Handle<GstBuffer>& copy : {Handle<GstBuffer>(gst_buffer_ref(buffer.get())),
                                         Handle<GstBuffer>(gst_buffer_copy(buffer.get()))}) {
-    const FrameView all = read(copy.get());
+    const FrameView all = view_of(copy.get());
     ASSERT_EQ(all.regions.size(), 2u);
     const RegionView& car = all.regions[1];
     ASSERT_EQ(car.classifications.size(), 1u);
@@ -108,7 +108,7 @@ TEST_F(Analytics, AnElementAddsRegionsOfInterestToObjectsThatItSaysSomethingOf) 
   second.parts[0].results.classifications = {{"color", 2, "red", 0.75f}};
   attach_result(buffer.get(), second, {});
   EXPECT_EQ(count_rois(buffer.get()), 1u);
-  const FrameView view = read(buffer.get());
+  const FrameView view = view_of(buffer.get());
   ASSERT_EQ(view.regions.size(), 1u);
   EXPECT_EQ(view.regions[0].classifications.size(), 1u);
 }
@@ -117,7 +117,7 @@ TEST_F(Analytics, AnObjectThatLeavesGstAnalyticsIsGone) {
   const Handle<GstBuffer> buffer = frame_of(result_with({box(20, 30, 60, 90)}, false));
   gst_buffer_remove_meta(buffer.get(), reinterpret_cast<GstMeta*>(
                                            gst_buffer_get_analytics_relation_meta(buffer.get())));
-  EXPECT_TRUE(read(buffer.get()).regions.empty());
+  EXPECT_TRUE(view_of(buffer.get()).regions.empty());
 }
 
 TEST_F(Analytics, ObjectsOfASecondNetworkArePartsOfTheirs) {
@@ -137,7 +137,7 @@ TEST_F(Analytics, ObjectsOfASecondNetworkArePartsOfTheirs) {
     gst_buffer_remove_meta(buffer.get(), reinterpret_cast<GstMeta*>(gst_buffer_get_custom_meta(
                                              buffer.get(), kResultMeta)));
     if (roi_meta) continue;
-    const FrameView view = read(buffer.get());
+    const FrameView view = view_of(buffer.get());
     ASSERT_EQ(view.regions.size(), 2u);
     EXPECT_EQ(view.regions[1].roi_type, "face");
     EXPECT_EQ(view.regions[1].parent_id, view.regions[0].id);
@@ -159,7 +159,7 @@ TEST_F(Analytics, ABetterBoxReplacesTheObjects) {
     ASSERT_TRUE(gst_analytics_od_mtd_get_location(&objects[1], &x, &y, &w, &h, &confidence));
     EXPECT_EQ(x, 110);
     EXPECT_EQ(w, 40);
-    const FrameView view = read(buffer.get());
+    const FrameView view = view_of(buffer.get());
     ASSERT_EQ(view.regions.size(), 2u);
     EXPECT_EQ(view.regions[1].x, 110);
     EXPECT_EQ(view.regions[1].label, "person");
@@ -169,10 +169,10 @@ TEST_F(Analytics, ABetterBoxReplacesTheObjects) {
 TEST_F(Analytics, TracksOfRegionsOfInterestOfOthersAreThere) {
   const Handle<GstBuffer> buffer = frame_of_size(0);
   gst_buffer_add_video_region_of_interest_meta(buffer.get(), "car", 20, 30, 40, 50);
-  EXPECT_TRUE(read(buffer.get()).has_roi_only);
+  EXPECT_TRUE(view_of(buffer.get()).has_roi_only);
   FrameResults results(buffer.get(), {0, 0, kFrameWidth, kFrameHeight});
   results.attach(std::vector<TrackedObject>{{7, 0, {}, 10, 20}});
-  const FrameView view = read(buffer.get());
+  const FrameView view = view_of(buffer.get());
   EXPECT_FALSE(view.has_roi_only);
   ASSERT_EQ(view.regions.size(), 1u);
   EXPECT_EQ(view.regions[0].track_id, 7u);
@@ -182,7 +182,7 @@ TEST_F(Analytics, TracksOfRegionsOfInterestOfOthersAreThere) {
 
 TEST_F(Analytics, TheNoticeIsNotForOurOwnRegions) {
   const Handle<GstBuffer> buffer = frame_of(result_with({box(20, 30, 60, 90)}, true));
-  EXPECT_FALSE(read(buffer.get()).has_roi_only);
+  EXPECT_FALSE(view_of(buffer.get()).has_roi_only);
 }
 
 #if GST_CHECK_VERSION(1, 26, 0)
@@ -206,7 +206,7 @@ TEST_F(Analytics, AnObjectWithAnAngleIsTurned) {
   // Read back without our own meta.
   gst_buffer_remove_meta(buffer.get(), reinterpret_cast<GstMeta*>(
                                            gst_buffer_get_custom_meta(buffer.get(), kResultMeta)));
-  const FrameView view = read(buffer.get());
+  const FrameView view = view_of(buffer.get());
   ASSERT_EQ(view.regions.size(), 1u);
   ASSERT_TRUE(view.regions[0].corners);
   const OrientedBox back = oriented_box(*view.regions[0].corners, kFrameWidth, kFrameHeight);
@@ -253,7 +253,7 @@ TEST_F(Analytics, AMaskIsASegmentationOfItsObject) {
   // Read back without our own meta.
   gst_buffer_remove_meta(buffer.get(), reinterpret_cast<GstMeta*>(
                                            gst_buffer_get_custom_meta(buffer.get(), kResultMeta)));
-  const FrameView view = read(buffer.get());
+  const FrameView view = view_of(buffer.get());
   ASSERT_EQ(view.regions.size(), 2u);
   EXPECT_FALSE(view.regions[0].mask);
   ASSERT_TRUE(view.regions[1].mask);
@@ -337,7 +337,7 @@ TEST_F(Analytics, ASegmentationOfAnotherElementIsAMap) {
   ASSERT_TRUE(gst_analytics_relation_meta_add_cls_mtd(meta, 3, levels, names, &classes));
   ASSERT_TRUE(gst_analytics_relation_meta_set_relation(meta, GST_ANALYTICS_REL_TYPE_RELATE_TO,
                                                        segments.id, classes.id));
-  const FrameView view = read(buffer.get());
+  const FrameView view = view_of(buffer.get());
   ASSERT_EQ(view.results.size(), 1u);
   EXPECT_TRUE(view.results[0].classifications.empty());  // they name the map's classes
   ASSERT_EQ(view.results[0].maps.size(), 1u);
@@ -361,7 +361,7 @@ TEST_F(Analytics, AMaskThatIsSmallerThanItSaysIsLeftOut) {
   GstAnalyticsSegmentationMtd segments;
   ASSERT_TRUE(gst_analytics_relation_meta_add_segmentation_mtd(
       meta, mask, GST_SEGMENTATION_TYPE_SEMANTIC, 1, ids, 0, 0, 320, 240, &segments));
-  EXPECT_TRUE(read(buffer.get()).results.empty());
+  EXPECT_TRUE(view_of(buffer.get()).results.empty());
 }
 
 #endif

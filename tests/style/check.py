@@ -323,15 +323,23 @@ def check_commits(root):
     return findings, f"{len(subjects)} commits"
 
 
+def sources_of(entry):
+    """The sources of an entry of compile_commands.json: those that a file of a unity build includes, or the entry's own."""
+    source = pathlib.Path(entry["directory"], entry["file"]).resolve()
+    if not re.search(r"-unity\d+\.cpp$", source.name):
+        return [source]
+    return [pathlib.Path(entry["directory"], name).resolve() for name in re.findall(r'^#include\s*[<"]([^>"]+)[>"]', source.read_text(encoding="utf-8"), re.M)]
+
+
 def check_headers(root, build):
     with open(build / "compile_commands.json", encoding="utf-8") as file:
         commands = json.load(file)
     # A header is compiled as the source beside it with most include folders is, or one of the nearest folder above or below.
     flags = {}
     for entry in sorted(commands, key=lambda e: -len(re.findall(r"\s-(I|isystem)", e["command"]))):
-        source = pathlib.Path(entry["directory"], entry["file"]).resolve()
-        if source.is_relative_to(root) and source.suffix == ".cpp":
-            flags.setdefault(source.relative_to(root).parent.as_posix(), (entry["directory"], entry["command"]))
+        for source in sources_of(entry):
+            if source.is_relative_to(root) and source.suffix == ".cpp":
+                flags.setdefault(source.relative_to(root).parent.as_posix(), (entry["directory"], entry["command"]))
 
     def compile_alone(header):
         folder = header.parent.as_posix()

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "kernels/base/packed_bits.h"
 
 namespace clinfer {
 
@@ -33,20 +34,14 @@ void unpack(const StoredType& type, const std::byte* from, Tensor& to) {
   const int64_t elements = to.elements();
   if (type.type == ElementType::f32) {
     auto* floats = to.mutable_data<float>();
-    for (int64_t i = 0; i < elements; ++i)
-      floats[i] = kNormalFloat4[static_cast<unsigned>(from[i / 2]) >> (i % 2 * 4) & 15];
+    for (int64_t i = 0; i < elements; ++i) floats[i] = kNormalFloat4[bits_at(from, i, 4)];
     return;
   }
   auto* bytes = to.mutable_data<uint8_t>();
   for (int64_t i = 0; i < elements; ++i) {
-    const auto byte = static_cast<unsigned>(from[i * type.bits / 8]);
-    if (type.bits == 1) {
-      bytes[i] = byte >> (i % 8) & 1;
-    } else {
-      const unsigned nibble = byte >> (i % 2 * 4) & 15;
-      const bool negative = type.type == ElementType::i8 && nibble >= 8;
-      bytes[i] = static_cast<uint8_t>(negative ? nibble | 0xf0 : nibble);
-    }
+    const unsigned value = bits_at(from, i, type.bits);
+    const bool negative = type.type == ElementType::i8 && value >> (type.bits - 1) != 0;
+    bytes[i] = static_cast<uint8_t>(negative ? value | ~0U << type.bits : value);
   }
 }
 

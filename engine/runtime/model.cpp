@@ -65,12 +65,17 @@ bool rearranges(const Node& node) {
   return false;
 }
 
+// Returns the operation that computes the values which `node` and those before it rearrange.
+Node* before_rearranging(Node* node) {
+  while (rearranges(*node)) node = node->inputs[0].node;
+  return node;
+}
+
 // Returns the operation that computes the values of an output. Skips operations that only rearrange
 // them, which converters put between a network's Sigmoid or Softmax and its output.
 Node& producer_of(const Node& result) {
   Node* node = result.inputs[0].node;
-  Node* at = node;
-  while (rearranges(*at)) at = at->inputs[0].node;
+  Node* at = before_rearranging(node);
   return at->type == "Sigmoid" || at->type == "Softmax" || at->type == "SoftMax" ||
                  at->type == "Concat"
              ? *at
@@ -97,8 +102,7 @@ void mark_enlarged(const Graph& graph) {
 // sum.
 void mark_softmax(const Graph& graph) {
   for (const Node* result : graph.results) {
-    const Node* at = result->inputs[0].node;
-    while (rearranges(*at)) at = at->inputs[0].node;
+    const Node* at = before_rearranging(result->inputs[0].node);
     if (!at->is("Divide")) continue;
     const Node *exponentials = at->inputs[0].node, *sum = at->inputs[1].node;
     if (exponentials->is("Exp") && sum->is("ReduceSum") && sum->inputs[0].node == exponentials)
@@ -114,11 +118,7 @@ bool is_linear(const Node& node, int depth) {
   if (node.is("Concat"))
     return std::all_of(node.inputs.begin(), node.inputs.end(),
                        [&](const Edge& input) { return is_linear(*input.node, depth + 1); });
-  if (node.is("Add")) {
-    const Node* bias = node.inputs[1].node;
-    while (rearranges(*bias)) bias = bias->inputs[0].node;
-    if (!bias->is("Constant")) return false;
-  }
+  if (node.is("Add") && !before_rearranging(node.inputs[1].node)->is("Constant")) return false;
   return (node.is("Add") || rearranges(node)) && is_linear(*node.inputs[0].node, depth + 1);
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/base/packed_bits.h"
 #include "kernels/base/tensor.h"
 
 namespace clinfer {
@@ -29,9 +30,7 @@ class CompressedWeights {
   int64_t depth() const { return codes_.shape()[1] * 8 / bits_; }
   // The integer that stands for weight k of column n.
   int code(int64_t n, int64_t k) const {
-    const int64_t bit = k * bits_;
-    return codes_.data<uint8_t>()[n * codes_.shape()[1] + bit / 8] >> (bit % 8) &
-           ((1 << bits_) - 1);
+    return static_cast<int>(bits_at(codes_.data<uint8_t>() + n * codes_.shape()[1], k, bits_));
   }
   // Writes weights k to k + count of column n, `step` floats apart.
   void write(int64_t n, int64_t k, int64_t count, float* to, int64_t step = 1) const {

@@ -301,8 +301,7 @@ struct OffsetMaps {
     const auto shift = [&](size_t channel, size_t cell) {
       // The trackers divide by 16 for these sizes.
       constexpr float kFactor = 16, kLeast = 1e-7f;
-      const float share = std::clamp(values[map.at(channel, cell)], kLeast, 1 - kLeast);
-      return std::log(share / (1 - share)) / kFactor;
+      return logit(std::clamp(values[map.at(channel, cell)], kLeast, 1 - kLeast)) / kFactor;
     };
     const auto last = [](auto size) { return static_cast<float>(size) - 1; };
     for (size_t k = 0; k < points; ++k) {

@@ -7,6 +7,7 @@
 
 #include "engine/onnx/op_table.h"
 #include "engine/onnx/operations/windows.h"
+#include "kernels/base/packed_bits.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/shape_util.h"
 
@@ -559,8 +560,7 @@ Tensor unpacked_rows(const Tensor& packed, int64_t bits, int64_t rows, int64_t c
   const auto* from = packed.data<uint8_t>();
   auto* to = numbers.mutable_data<uint8_t>();
   for (int64_t r = 0; r < rows; ++r, from += of_row)
-    for (int64_t i = 0; i < columns; ++i)
-      *to++ = static_cast<uint8_t>(from[i * bits / 8] >> (i * bits % 8) & ((1 << bits) - 1));
+    for (int64_t i = 0; i < columns; ++i) *to++ = static_cast<uint8_t>(bits_at(from, i, bits));
   return numbers;
 }
 

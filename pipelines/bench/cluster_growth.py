@@ -20,8 +20,10 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cluster"))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "pipelines/cluster"), str(ROOT / "tests/cluster")]
 import cameras  # noqa: E402
+from site_of_nodes import Site, wait_until  # noqa: E402
 
 BASE_PORT = 9464  # the number of a group is its port less this one
 PATIENCE = 1800  # seconds, for a loaded machine
@@ -74,14 +76,6 @@ def supervise(words):
     cameras.main()
 
 
-def wait_until(what, true):
-    end = time.monotonic() + PATIENCE
-    while not true():
-        if time.monotonic() > end:
-            sys.exit(f"{what}: not within {PATIENCE} s")
-        time.sleep(0.1)
-
-
 def processor_seconds(pid):
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / TICK
@@ -92,31 +86,9 @@ def megabytes(pid):
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS:"))
 
 
-def children(pid):
-    return [int(word) for task in pathlib.Path(f"/proc/{pid}/task").iterdir() for word in (task / "children").read_text().split()]
-
-
-class Site:
-    def __init__(self, health, cpus_of_head=0):
-        os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_DEDUP_LOGS="0", RAY_enable_metrics_collection="0", RAY_worker_niceness="0")
-        from ray.cluster_utils import Cluster
-        period, answer, failures = health
-        config = {"health_check_initial_delay_ms": 2000, "health_check_period_ms": period, "health_check_timeout_ms": answer,
-                  "health_check_failure_threshold": failures}
-        self.cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": cpus_of_head, "include_dashboard": False, "_system_config": config,
-                                                                     "object_store_memory": 80 << 20})
-        self.nodes = []
-
-    def grow(self, machines, room):
-        while len(self.nodes) < machines:
-            self.nodes.append(self.cluster.add_node(num_cpus=1, resources={"room": room}, object_store_memory=80 << 20))
-
-    @staticmethod
-    def raylet(node):
-        return node.all_processes["raylet"][0].process.pid
-
-    def head(self):
-        return self.cluster.head_node.all_processes["gcs_server"][0].process.pid
+def head_of(site):
+    """The process of Ray's head that knows all nodes."""
+    return site.cluster.head_node.all_processes["gcs_server"][0].process.pid
 
 
 def begun(folder):
@@ -131,19 +103,18 @@ def measure(site, count, options):
         listed, launch = folder / "cameras.txt", folder / "launch"
         listed.write_text("".join(f"camera-{index} at-{index}\n" for index in range(count)))
         launch.write_text(name)
-        head, at_first = site.head(), processor_seconds(site.head())
+        head = head_of(site)
+        at_first = processor_seconds(head)
         start = time.time()
-        supervisor = subprocess.Popen(
-            [sys.executable, __file__, "--supervise", listed, launch, "--group", str(options.group), "--cpus", "0.001", "--resource", "room=1",
-             "--rebalance-after", "0", "--answer-within", "60"],
-            env={**os.environ, "RAY_ADDRESS": site.cluster.address}, stdout=subprocess.DEVNULL)
+        supervisor = site.run(__file__, "--supervise", listed, launch, "--group", options.group, "--cpus", 0.001, "--resource", "room=1",
+                              "--rebalance-after", 0, "--answer-within", 60, stdout=subprocess.DEVNULL)
 
         def counts():
             file = folder / "counts"
             return json.loads(file.read_text()) if file.exists() else {"answers": 0, "rounds": 0, "known": 0}
 
         try:
-            wait_until("all groups answer", lambda: counts()["known"] == groups)
+            wait_until("all groups answer", lambda: counts()["known"] == groups, PATIENCE)
             first = {}
             for (group, _), when in begun(folder).items():
                 first[group] = min(when, first.get(group, when))
@@ -156,26 +127,21 @@ def measure(site, count, options):
                     "round_s": seconds / max(after[0]["rounds"] - before[0]["rounds"], 1),
                     "head_percent": 100 * (after[1] - before[1]) / seconds, "supervisor_percent": 100 * (after[2] - before[2]) / seconds,
                     "head_mb": megabytes(head), "supervisor_mb": megabytes(supervisor.pid)}
-            # The machine that has most groups; its workers are children of its raylet.
             ran = begun(folder)
             by_node = {}
             for node in site.nodes:
-                pids = set(map(str, children(site.raylet(node))))
+                pids = set(map(str, site.processes(node)))
                 by_node[node] = {group for group, worker in ran if worker.rsplit("-", 1)[1] in pids}
             lost = max(by_node, key=lambda node: len(by_node[node]))
-            pids = [site.raylet(lost), *children(site.raylet(lost))]
-            killed = time.time()
-            for pid in pids:
-                os.kill(pid, signal.SIGKILL)
-            orphans = by_node[lost]
+            orphans, killed = by_node[lost], time.time()
+            site.send(lost, signal.SIGKILL)
 
             def again():
                 return {group: when for (group, _), when in begun(folder).items() if group in orphans and when > killed}
 
-            wait_until("the groups of the lost machine run again", lambda: again().keys() == orphans)
+            wait_until("the groups of the lost machine run again", lambda: again().keys() == orphans, PATIENCE)
             row |= {"lost_groups": len(orphans), "first_again_s": min(again().values()) - killed, "all_again_s": max(again().values()) - killed}
-            site.nodes.remove(lost)
-            site.cluster.remove_node(lost, allow_graceful=False)
+            site.cluster.remove_node(site.nodes.pop(lost), allow_graceful=False)
         finally:
             supervisor.send_signal(signal.SIGTERM)
             supervisor.wait()
@@ -198,13 +164,15 @@ def main():
         parser.error("--cameras and --machines go by pairs")
     # Twice what a machine has to take, so that the others have room for one that is lost.
     room = max(2 * -(-(-(-count // options.group)) // machines) for count, machines in zip(options.cameras, options.machines))
-    site = Site(options.health)
+    os.environ["RAY_worker_niceness"] = "0"
+    site = Site([], {"room": room}, cpus=1, health=options.health)
     try:
         for count, machines in zip(options.cameras, options.machines):
-            site.grow(machines, room)
+            for number in range(machines - len(site.nodes)):
+                site.nodes[f"{count}-{number}"] = site.add()
             print(json.dumps({name: round(value, 2) for name, value in measure(site, count, options).items()}), flush=True)
     finally:
-        site.cluster.shutdown()
+        site.end()
 
 
 if __name__ == "__main__":

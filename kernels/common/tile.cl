@@ -20,6 +20,22 @@ typedef struct {
 #define BLOCK_NUMBER (int)get_group_id(2)
 #endif
 
+// Brings the next block's weights into a CPU's cache. Each tile brings an equal part of them: AHEAD
+// cache lines with each row of this block's weights. `row` is the number of bytes of a row.
+#if AHEAD
+#define START_AHEAD(block, row)                                       \
+  const size_t to_next = lane_c + BLOCK < a.out_channels ? (row) : 0; \
+  const uchar* ahead =                                                \
+      (const uchar*)(size_t)(block) + (size_t)a.depth * ((size_t)tile * a.ahead + to_next);
+#define BRING_LINE(i) __builtin_prefetch(ahead + 64 * (i), 0, 2);
+#define BRING_AHEAD         \
+  REPEAT(AHEAD, BRING_LINE) \
+  ahead += a.ahead;
+#else
+#define START_AHEAD(block, row)
+#define BRING_AHEAD
+#endif
+
 // Finds the positions of a tile's pixels: n0, y0, x0, ... in the output, at0, ... in the input.
 // `inside` is true if all their taps lie inside the input. Advances n, y, x to the next tile.
 #if DEPTH

@@ -10,3 +10,5 @@ int merged;
 int outside;
 // True if blocks of channels are dimension 1 of the launch, and runs of tiles dimension 2.
 int blocks_first;
+// Bytes of the next block's weights that come into the cache with each row of weights.
+int ahead;

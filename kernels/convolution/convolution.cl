@@ -27,6 +27,7 @@
     REPEAT(TILE_P, LOAD_ONE)         \
     REPEAT(TILE_P, FMA)              \
     w += BLOCK;                      \
+    BRING_AHEAD                      \
   }
 
 #if UNROLL == 4
@@ -106,6 +107,7 @@ KERNEL(IN(IN_T, in), IN(IN_T, weights), OUT(T, out), const FN(Args) a TAIL_PARAM
 #define CLEAR(p) REPEAT_WITH(VECTORS, p, CLEAR_)
     REPEAT(TILE_P, CLEAR)
     __global const IN_T* w = block;
+    START_AHEAD(block, BLOCK * sizeof(IN_T))
 
 #if POINTWISE
     // Pixels past the end repeat the last one and are not stored.

@@ -215,6 +215,11 @@ TEST(Quantized, ProductsAddUpExactly) {
     if (transposed[0] == 't') quantize_output(desc, inputs, 0.005f, 256);
     check_op(desc, inputs, desc.tail.empty() ? kExact : kOneByte);
   }
+  // The weights are too large for the cache: each block of channels brings the next one's.
+  const std::vector<Tensor> inputs{random_ints(ElementType::u8, {7, 450}, 0, 255, 1),
+                                   random_ints(ElementType::i8, {450, 330}, -127, 127, 2)};
+  check_op(make_desc("MatMul", 1, attributes({{"zero_point", "9"}}), inputs, {false, true}), inputs,
+           kExact);
 }
 
 // Bytes are compared as such on CPUs and as integers on GPUs, one by one or in vectors; windows of

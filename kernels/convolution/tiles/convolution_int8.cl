@@ -132,10 +132,12 @@ inline uint FN(across_border)(__global const uchar* row, int i, int run, int fro
            flips##k = ((__global const IV*)(w + BLOCK))[(k)*LANES];
 #define DOT_(p, k) acc##p##_##k = FN(flipped_dot)(x##p, w##k, flips##k, acc##p##_##k);
 #define NEXT_WEIGHTS (2 * BLOCK)
+#define BRING_ROWS BRING_AHEAD BRING_AHEAD
 #else
 #define WEIGHT_(j, k) const IV w##k = ((__global const IV*)w)[(k)*LANES];
 #define DOT_(p, k) acc##p##_##k = FN(dot)(x##p, w##k, acc##p##_##k);
 #define NEXT_WEIGHTS BLOCK
+#define BRING_ROWS BRING_AHEAD
 #endif
 #define DOTS(p) REPEAT_WITH(VECTORS, p, DOT_)
 #define FOUR(p) const uint x##p = LOAD_FOUR(r##p + i);
@@ -147,6 +149,7 @@ inline uint FN(across_border)(__global const uchar* row, int i, int run, int fro
     REPEAT(TILE_P, DOTS)             \
     REPEAT(TILE_P, TOTALS)           \
     w += NEXT_WEIGHTS;               \
+    BRING_ROWS                       \
   }
 // Adds the products of n bytes of every pixel at r0, r1, ... and their rows of weights.
 #define RUN(n)                              \
@@ -183,6 +186,7 @@ KERNEL(IN(uchar, in), IN(int, weights), IN(int, start_sums), SHIFTS OUT(T, out),
     REPEAT(TILE_P, BEGIN)
     REPEAT(TILE_P, BEGIN_TOTAL)
     __global const int* w = block;
+    START_AHEAD(block, BLOCK * sizeof(int))
 
 #if POINTWISE
     // Pixels past the end repeat the last one and are not stored.

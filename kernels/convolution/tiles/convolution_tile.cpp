@@ -369,6 +369,22 @@ struct TileArgs {
 #include "kernels/common/tile_args.cl"
 };
 
+// Returns how many bytes of the next block's weights a CPU brings into its cache with each row of
+// this block's, or 0. A block's weights stay in the cache while tiles are multiplied by them, but the
+// first of these tiles would wait for memory, because prefetchers of processors end at a page. With
+// many tiles the wait is short beside the products.
+int64_t bytes_ahead(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
+                    const TileShape& shape) {
+  constexpr int64_t kMostTiles = 64;
+  const ConvShape& s = problem.shape;
+  const int64_t tiles = shape.tiles(s);
+  if (traits.vendor != Vendor::pocl || shape.blocks(s) == 1 || tiles > kMostTiles) return 0;
+  const ElementType type = desc.inputs[problem.data].type;
+  // A row has four bytes of each channel.
+  const size_t element = is_float(type) ? size_of(type) : 4;
+  return ceil_div(shape.block() * static_cast<int64_t>(element), tiles);
+}
+
 // Sums of bytes are numbers, and so is what a tail makes of them by finite constants and other
 // bytes: limits need not keep what is none.
 void limit_numbers(OpDesc& desc) {
@@ -438,6 +454,7 @@ KernelSpec tile_launch(const char* source, const OpDesc& desc, const TileProblem
   args.merged = merged;
   args.outside = to_int(s.groups * blocks * depth * shape.block());
   args.blocks_first = cached > 0;
+  args.ahead = to_int(cached ? 0 : bytes_ahead(desc, problem, traits, shape));
 
   const TensorDesc& output = desc.outputs[0];
   KernelSpec spec;
@@ -453,6 +470,7 @@ KernelSpec tile_launch(const char* source, const OpDesc& desc, const TileProblem
   define("ROWS", shape.rows);
   define("SLICES", shape.slices);
   define("ROLLED", traits.is_cpu);
+  define("AHEAD", (args.ahead + 63) / 64);
   define("POINTWISE", walk.row);
   define("DEPTH", !walk.row && s.is_deep());
   define("FLAT_TAIL", walk.flat_tail);

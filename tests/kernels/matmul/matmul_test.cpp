@@ -73,6 +73,14 @@ TEST(MatMul, FullyConnected) {
   check_op(desc, inputs);
 }
 
+// Blocks of channels whose weights are too large for the cache, and few rows: each block brings the
+// next one's weights.
+TEST(MatMul, BringsWeightsAhead) {
+  std::vector<Tensor> inputs;
+  const OpDesc desc = product({7, 160}, {160, 300}, false, false, true, inputs);
+  EXPECT_GE(check_op(desc, inputs), 4u);
+}
+
 // Tokens of several images times weights are one row of pixels to the tiles of warpgroups.
 TEST(MatMul, WarpgroupsTakeTokensOfImages) {
   DeviceTraits traits = matrix_traits();

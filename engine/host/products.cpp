@@ -10,12 +10,12 @@ namespace clinfer::host {
 
 namespace {
 
-// Multiply-adds per second of one core for few rows, where each weight is used only a few times.
+// The multiply-adds per second of one core for few rows, which use each weight only a few times.
 constexpr double kVectorRate = 2e9;
 // The number of rows on the left below which each result is computed as a product of two vectors.
 constexpr int64_t kFewRows = 4;
 
-// One operand: matrices of rows x columns, their strides, and the strides of the batch.
+// Describes an operand: matrices of rows x columns, their strides, and the strides of the batch.
 struct Operand {
   int64_t rows = 1, columns = 1, row_stride = 0, column_stride = 1;
   Shape batch, batch_strides;

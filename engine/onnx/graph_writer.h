@@ -23,8 +23,9 @@ inline std::string text_of(bool value) { return value ? "true" : "false"; }
 
 using AttributePairs = std::vector<std::pair<const char*, std::string>>;
 
-// Returns the type of fewer bits that an edge has by its file, though the graph has a wider one: of
-// a constant (narrow_name_of()), or of a value that GraphWriter::to_float8() made; else "".
+// Returns the name of the narrow type that the file states for an edge whose values the graph holds in
+// a wider one: a constant (narrow_name_of()) or a result of GraphWriter::to_float8(). Returns "" for
+// others.
 std::string narrow_type(const Edge& edge);
 
 class GraphWriter {
@@ -35,8 +36,8 @@ class GraphWriter {
   Edge parameter(const std::string& name, ElementType type, const Shape& shape,
                  Inference::Knowledge known = {});
   Edge constant(const std::string& name, Tensor value, const std::string& narrow_type = "");
-  // Rounds a value to floats of 8 bits; larger numbers become the format's largest one, or what
-  // stands for them.
+  // Rounds a value to floats of 8 bits. Larger numbers become the format's largest one, or its infinity
+  // or NaN unless `saturate` is set.
   Edge to_float8(const std::string& name, const Edge& value, const Float8Format& format,
                  bool saturate);
   // Returns the transposed constant matrix of f32; calls with the same matrix share one constant.

@@ -16,7 +16,7 @@ typedef struct {
 #define FV FLOATV(VECTOR)
 #define IV INTV(VECTOR)
 #define STRIDE (LANES * VECTOR)
-// Elements of a row are mostly adjacent.
+// A constant stride lets compilers read elements that are adjacent, as they mostly are, as vectors.
 #if ADJACENT
 #define STEP_K 1
 #else
@@ -25,7 +25,7 @@ typedef struct {
 #define BLOCK (STRIDE * VECTORS)
 #define IN_A_WORD (32 / BITS)
 // The float 2^BITS + integer has the bits of 2^BITS with the integer as the first ones behind the
-// point, which takes fewer instructions than a conversion; and the power goes with the zero.
+// point. Building it takes fewer instructions than a conversion; 2^BITS is subtracted with the zero.
 #define POWER ((float)(1 << BITS))
 #define FIRST (23 - BITS)
 #define MASK (((1 << BITS) - 1) << FIRST)
@@ -52,7 +52,7 @@ typedef struct {
     REPEAT_WITH(VECTORS, p, MULTIPLY_)                 \
   }
 
-// The places of a row of all matrices.
+// The indices m, h and n of row r, counted over all matrices.
 #define ROW_M(r) ((r) % s.rows)
 #define ROW_H(r) ((r) / s.rows % s.slices_h)
 #define ROW_N(r) ((r) / s.rows / s.slices_h)

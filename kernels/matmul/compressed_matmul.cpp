@@ -19,7 +19,7 @@ struct CompressedArgs {
 #include "kernels/matmul/compressed_matmul_args.cl"
 };
 
-// The sizes of a product, and its rows as up to three dimensions.
+// Holds the sizes of a product. Its rows have up to three dimensions.
 struct CompressedProduct {
   int bits = 4;
   int64_t n = 0, k = 0, scales = 1;  // columns, products of a sum, scales of a column
@@ -27,7 +27,7 @@ struct CompressedProduct {
   int64_t in_a_word() const { return 32 / bits; }
   int64_t rows() const { return count(leading); }
   int64_t words() const { return k / in_a_word(); }
-  // Words of a run: the most that share a scale, up to 128 weights.
+  // Returns the words of a run: the most that share a scale and hold no more than 128 weights.
   int64_t run_words() const {
     const int64_t a_scale = words() / scales;
     int64_t run = std::min<int64_t>(a_scale, 128 / in_a_word());
@@ -105,8 +105,8 @@ TailAxes axes_of(const CompressedProduct& p) {
   return {axis(3), axis(2), axis(1), rank};
 }
 
-// Returns whether a GPU multiplies faster by floats than by compressed weights: more than a few rows,
-// which the kernels for floats share among matrix instructions. On an H200 4 bits take 0.85 of the
+// Returns whether a GPU multiplies faster by floats than by compressed weights. It does from a few
+// rows on, because the kernels for floats use matrix instructions. On an H200 4 bits take 0.85 of the
 // time of f16 for one row, 0.91 for 4 and 3.5 times as long for 16; bytes take 1.4 times as long for
 // one row. GPUs without matrix instructions were not measured.
 bool faster_by_floats(const CompressedProduct& p, const DeviceTraits& traits) {
@@ -176,8 +176,9 @@ TuningPoint compressed_heuristic(const OpDesc& desc, const DeviceTraits& traits)
     const double tiles = static_cast<double>(ceil_div(p.rows(), tile_m)),
                  blocks = static_cast<double>(ceil_div(p.n, columns * t["LANES"]));
     if (traits.is_cpu) {
-      // Cycles for a row of weights: to multiply vectors by a number of each row, and to take
-      // them, mostly beside that. Each vector has two sums, one of them only in the inner loop.
+      // Estimates the cycles for a row of weights: decompressing its vectors, most of which overlaps
+      // with the products, and multiplying each vector by a number of each row. A vector has two
+      // sums, one of them in the inner loop only.
       const double width = std::max(1.0, vector / static_cast<double>(traits.vector_width)),
                    sums = tile_m * t["VECTORS"] * width, waits = sums < 4 ? 4 / sums : 1;
       const int kept = traits.vector_width >= 16 ? 14 : 8;  // sums that registers hold
@@ -193,7 +194,7 @@ TuningPoint compressed_heuristic(const OpDesc& desc, const DeviceTraits& traits)
   return cheapest(compressed_space(desc, traits), cost);
 }
 
-// Packs words as [block][word][columns of a block].
+// Packs the words of `codes` as [block][word][columns of a block].
 std::vector<std::byte> packed_words(const Tensor& codes, const CompressedProduct& p,
                                     int64_t block) {
   const int64_t blocks = ceil_div(p.n, block);

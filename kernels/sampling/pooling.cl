@@ -6,7 +6,8 @@
 //   LANES, ROWS  work-group: lanes along channels x rows of tiles
 //   UNROLL       1: KH, KW, SW, DW are numbers, else members of `a`
 //   LOAD, SAVE   read and write vectors, aligned or not
-//   LEVEL        of maxima of bytes: the type in which bytes are compared; ALIGNED: vectors are
+//   LEVEL        the type in which maxima of bytes are compared
+//   ALIGNED      whether vectors of bytes are aligned
 
 typedef struct {
 #include "kernels/sampling/pooling_args.cl"

@@ -1,4 +1,4 @@
-// Outputs of a network that is not there, for tests of how heads are chosen and read.
+// Describes the outputs of an invented network, for tests of how heads are chosen and read.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace clinfer::test {
 
-// The facts of a network whose picture has this size, and what its outputs hold.
+// Holds the facts of a network whose picture has the given size, and the values of its outputs.
 struct OutputsCase {
   ModelFacts facts;
   std::vector<Tensor> tensors;

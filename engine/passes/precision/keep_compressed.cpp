@@ -46,7 +46,7 @@ Tensor constant_of(const Edge& edge, int64_t most, int deepest = 8) {
   return evaluate_node(node, inputs)[static_cast<size_t>(edge.port)];
 }
 
-// (integers - zeros) * scales
+// Holds the operands of (integers - zeros) * scales.
 struct Integers {
   Tensor integers, scales, zeros;  // u8 or i8; zeros may be empty
 };
@@ -73,8 +73,8 @@ std::optional<Integers> integers_of(const Edge& product) {
   return {};
 }
 
-// The dimensions of the integers: those along which columns, groups and the weights of a group lie.
-// `inner` is the dimension along which scales and zeros must not differ.
+// Names the dimensions of the integers along which columns, groups and the weights of a group lie.
+// Scales and zeros must not differ along `inner`.
 struct Axes {
   size_t column, group, inner;
 };
@@ -99,7 +99,7 @@ std::optional<std::vector<float>> by_group(const Tensor& values, const Shape& sh
   return to;
 }
 
-// The operands of a CompressedMatMul.
+// Holds the operands of a CompressedMatMul.
 struct Compressed {
   int bits = 8;
   Tensor codes;
@@ -107,8 +107,8 @@ struct Compressed {
   Shape scale_shape;
 };
 
-// Chooses the fewest bits that hold the integers, and whose words end with the groups. Codes count
-// from 0, zeros with them.
+// Chooses the fewest bits that hold the integers and let each group end with a word of 32 bits. The
+// smallest code is 0; zeros are shifted by as much.
 std::optional<Compressed> compressed(const Integers& from, const Axes& axes) {
   const Shape& shape = from.integers.shape();
   const int64_t columns = shape[axes.column], depth = from.integers.elements() / columns,
@@ -170,16 +170,16 @@ std::optional<Compressed> compressed_weights(const Edge& weights, bool by_column
   return {};
 }
 
-// Returns whether data come from a quantisation, whose integers products may add up.
+// Returns whether data come from a quantisation, so that products may add up its integers.
 bool is_quantized(Edge data) {
   while (reshapes(*data.node) || data.node->is("Transpose") || converts_floats(*data.node))
     data = data.node->inputs[0];
   return data.node->is("FakeQuantize");
 }
 
-// Returns the most rows that the device multiplies faster by weights of few bits than by floats, as
-// far as that is no matter of the kernel. The sixteen registers of AVX2 hold too few sums beside what
-// decompresses: 16 rows take 1.3 times as long as by floats, 128 rows 1.3 to 1.8 times.
+// Returns the most rows that the device multiplies faster by weights of few bits than by floats,
+// whichever kernel does it. The sixteen registers of AVX2 hold too few sums beside the vectors that
+// decompressing needs: 16 rows take 1.3 times as long as by floats, 128 rows 1.3 to 1.8 times.
 int64_t most_rows(const PassContext& context) {
   if (context.bf16_products) return 16;
   if (context.traits.is_cpu && context.traits.vector_width < 16) return 8;

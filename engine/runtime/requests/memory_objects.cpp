@@ -48,7 +48,7 @@ size_t check_range(const void* data, size_t bytes, const TensorDesc& desc,
   return needed;
 }
 
-// Returns a buffer that is SVM.
+// Returns a buffer over SVM.
 static cl::Buffer svm_buffer(const ocl::Context& context, void* data, size_t bytes,
                              const std::string& what) {
   try {
@@ -68,8 +68,9 @@ BoundBuffer pointed_memory(const ocl::Context& context, ocl::DevicePointer::Kind
   auto pointer = std::make_shared<ocl::DevicePointer>(context, kind, data, bytes, what);
   BoundBuffer memory;
   // NVIDIA's driver (580.159) refuses all launches of a kernel whose argument was an SVM pointer
-  // and is a buffer again; clSetKernelArg() tells nothing. Other drivers make no such buffer from
-  // the middle of an allocation (PoCL), or none that clGetMemObjectInfo() takes (Intel's for CPUs).
+  // and is a buffer again, though clSetKernelArg() succeeds. Other drivers take the pointer: PoCL makes
+  // no buffer that begins inside an allocation, and clGetMemObjectInfo() of Intel's runtime for CPUs
+  // refuses buffers over SVM.
   if (kind == ocl::DevicePointer::Kind::svm && context.traits.vendor == Vendor::nvidia)
     memory.buffer = svm_buffer(context, data, bytes, what);
   else

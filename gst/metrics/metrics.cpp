@@ -25,7 +25,7 @@ using clinfer::LocalServer;
 class Endpoint {
  public:
   explicit Endpoint(unsigned port)
-      : server_(port, [this](const std::string& path) { return answer(path); }) {}
+      : server_(port, {.get = [this](const std::string& path) { return answer(path); }}) {}
 
   void add(GstElement* element) {
     const std::lock_guard lock(mutex_);

@@ -41,11 +41,33 @@ struct LocalServer::Stream {
   void end();
 };
 
+// A request whose reply comes later. libsoup has paused its message, and may end it meanwhile.
+struct LocalServer::Question {
+  explicit Question(SoupServerMessage* about) : message(about) {
+    g_object_ref(message);
+    g_signal_connect(message, "finished", G_CALLBACK(+[](SoupServerMessage*, gpointer self) {
+                       static_cast<Question*>(self)->is_over = true;
+                     }),
+                     this);
+    soup_server_message_pause(message);
+  }
+  ~Question() {
+    g_signal_handlers_disconnect_by_data(message, this);
+    g_object_unref(message);
+  }
+  Question(const Question&) = delete;
+  Question& operator=(const Question&) = delete;
+
+  SoupServerMessage* const message;
+  bool is_over = false;
+};
+
 struct LocalServer::Loop {
   GMainContext* context = g_main_context_new();
   GMainLoop* loop = g_main_loop_new(context, FALSE);
   std::list<Stream> streams;  // used on the server's thread only
   std::atomic<bool> woken = false;
+  std::function<void()> look;
 
   ~Loop() {
     g_main_loop_unref(loop);
@@ -58,9 +80,20 @@ struct LocalServer::Loop {
     g_source_attach(source, context);
     g_source_unref(source);
   }
+  // Asks all who wait whether there is something new.
+  void ask() {
+    for (Stream& stream : streams)
+      if (stream.waits) stream.pump();
+    if (look != nullptr) guard([](const Failure&) {}, false, [&] { return look(), true; });
+  }
 };
 
 namespace {
+
+constexpr char kText[] = "text/plain; charset=utf-8";
+constexpr char kOffer[] = "application/sdp";
+constexpr goffset kMostContent = 64 << 10;
+constexpr guint kLookMs = 1000;
 
 // The key of an address under which it has its socket, which libsoup does not give.
 constexpr char kSocketKey[] = "clinfer-socket";
@@ -81,6 +114,30 @@ bool is_asked_by_address(SoupServerMessage* message) {
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   return host.empty() || g_ascii_strcasecmp(host.c_str(), "localhost") == 0 ||
          g_hostname_is_ip_address(host.c_str());
+}
+
+// Returns whether a request tells that its content is short enough to be kept.
+bool has_small_content(SoupServerMessage* message) {
+  SoupMessageHeaders* headers = soup_server_message_get_request_headers(message);
+  return soup_message_headers_get_encoding(headers) == SOUP_ENCODING_CONTENT_LENGTH &&
+         soup_message_headers_get_content_length(headers) <= kMostContent;
+}
+
+// Sets what is sent in answer to a request, but for parts that come later.
+void respond(SoupServerMessage* message, const LocalServer::Reply& reply) {
+  soup_server_message_set_status(message, static_cast<guint>(reply.status), nullptr);
+  SoupMessageHeaders* headers = soup_server_message_get_response_headers(message);
+  // No page of another origin may show what is served here.
+  soup_message_headers_append(headers, "Cross-Origin-Resource-Policy", "same-origin");
+  soup_message_headers_append(headers, "Cache-Control", "no-store");
+  // Connections that wait for a next request would count among those that are kept.
+  soup_message_headers_append(headers, "Connection", "close");
+  if (!reply.location.empty())
+    soup_message_headers_append(headers, "Location", reply.location.c_str());
+  if (reply.next != nullptr)
+    return soup_message_headers_set_content_type(headers, reply.type.c_str(), nullptr);
+  soup_server_message_set_response(message, reply.type.c_str(), SOUP_MEMORY_COPY, reply.body.data(),
+                                   reply.body.size());
 }
 
 // Accepts connections for a server. libsoup alone would keep any number of them, until the
@@ -241,8 +298,9 @@ void LocalServer::Stream::pump() {
   if (std::exchange(waits, false)) soup_server_message_unpause(message);
 }
 
-LocalServer::LocalServer(unsigned port, std::function<Reply(const std::string&)> answer)
-    : answer_(std::move(answer)), loop_(std::make_unique<Loop>()) {
+LocalServer::LocalServer(unsigned port, Handlers handlers)
+    : handlers_(std::move(handlers)), loop_(std::make_unique<Loop>()) {
+  loop_->look = handlers_.look;
   std::promise<std::string> started;
   std::future<std::string> problem = started.get_future();
   thread_ =
@@ -272,70 +330,109 @@ void LocalServer::wake() {
       [](gpointer data) -> gboolean {
         auto* loop = static_cast<Loop*>(data);
         loop->woken = false;
-        for (Stream& stream : loop->streams)
-          if (stream.waits) stream.pump();
+        loop->ask();
         return G_SOURCE_REMOVE;
       },
       loop_.get());
+}
+
+void LocalServer::begin(SoupServerMessage* message, Reply reply) {
+  soup_message_headers_set_encoding(soup_server_message_get_response_headers(message),
+                                    SOUP_ENCODING_CHUNKED);
+  SoupMessageBody* body = soup_server_message_get_response_body(message);
+  soup_message_body_set_accumulate(body, FALSE);
+  soup_message_body_append(body, SOUP_MEMORY_COPY, reply.body.data(), reply.body.size());
+  Stream* stream = &loop_->streams.emplace_back(loop_.get(), message, std::move(reply.next));
+  g_signal_connect(message, "wrote-chunk", G_CALLBACK(+[](SoupServerMessage*, gpointer pumped) {
+                     static_cast<Stream*>(pumped)->pump();
+                   }),
+                   stream);
+  g_signal_connect(message, "finished", G_CALLBACK(+[](SoupServerMessage*, gpointer ended) {
+                     Loop* of = static_cast<Stream*>(ended)->loop;
+                     of->streams.remove_if([&](const Stream& known) { return &known == ended; });
+                   }),
+                   stream);
+  stream->watch_client();
+}
+
+void LocalServer::answer(SoupServerMessage* message, const std::string& path) {
+  const std::string_view method = soup_server_message_get_method(message);
+  const auto refuse = [&](int status, const char* why) {
+    respond(message, {status, kText, why, nullptr, ""});
+  };
+  if (!is_asked_by_address(message))
+    return refuse(SOUP_STATUS_FORBIDDEN,
+                  "Ask for localhost or an address, not for another name.\n");
+  if (method == "GET" || method == "HEAD") {
+    Reply reply = handlers_.get(path);
+    respond(message, reply);
+    if (reply.next != nullptr && method == "GET") begin(message, std::move(reply));
+  } else if (method == "DELETE" && handlers_.remove != nullptr) {
+    respond(message, handlers_.remove(path));
+  } else if (method == "POST" && handlers_.post != nullptr) {
+    // Browsers send this type for a page of another origin only if the server allows it.
+    SoupMessageHeaders* headers = soup_server_message_get_request_headers(message);
+    if (g_strcmp0(soup_message_headers_get_content_type(headers, nullptr), kOffer) != 0)
+      return refuse(SOUP_STATUS_UNSUPPORTED_MEDIA_TYPE, "Send an offer as application/sdp.\n");
+    if (!has_small_content(message))
+      return refuse(SOUP_STATUS_REQUEST_ENTITY_TOO_LARGE,
+                    "Send at most 64 KiB, and their number as Content-Length.\n");
+    GBytes* content = soup_message_body_flatten(soup_server_message_get_request_body(message));
+    gsize size = 0;
+    const auto* data = static_cast<const char*>(g_bytes_get_data(content, &size));
+    const std::string offer(data != nullptr ? data : "", size);
+    g_bytes_unref(content);
+    handlers_.post(path, offer,
+                   [question = std::make_shared<Question>(message)](const Reply& reply) {
+                     if (question->is_over) return;
+                     respond(question->message, reply);
+                     soup_server_message_unpause(question->message);
+                   });
+  } else {
+    soup_server_message_set_status(message, SOUP_STATUS_METHOD_NOT_ALLOWED, nullptr);
+  }
 }
 
 void LocalServer::serve(unsigned port, std::promise<std::string>& started) {
   g_main_context_push_thread_default(loop_->context);
   SoupServer* server = soup_server_new(nullptr, nullptr);
   const SoupServerCallback handle = [](SoupServer*, SoupServerMessage* message, const char* path,
-                                       GHashTable*, gpointer data) {
-    const std::string_view method = soup_server_message_get_method(message);
-    if (method != "GET" && method != "HEAD")
-      return soup_server_message_set_status(message, SOUP_STATUS_METHOD_NOT_ALLOWED, nullptr);
-    auto* self = static_cast<LocalServer*>(data);
-    const Reply none{SOUP_STATUS_INTERNAL_SERVER_ERROR, "text/plain", "", nullptr};
-    Reply reply = guard(
-        [](const Failure&) {}, none,
-        [&] {
-          return is_asked_by_address(message)
-                     ? self->answer_(path)
-                     : Reply{SOUP_STATUS_FORBIDDEN, "text/plain; charset=utf-8",
-                             "Ask for localhost or an address, not for another name.\n", nullptr};
-        });
-    soup_server_message_set_status(message, static_cast<guint>(reply.status), nullptr);
-    SoupMessageHeaders* headers = soup_server_message_get_response_headers(message);
-    // No page of another origin may show what is served here.
-    soup_message_headers_append(headers, "Cross-Origin-Resource-Policy", "same-origin");
-    soup_message_headers_append(headers, "Cache-Control", "no-store");
-    // Connections that wait for a next request would count among those that are kept.
-    soup_message_headers_append(headers, "Connection", "close");
-    if (reply.next == nullptr || method == "HEAD")
-      return soup_server_message_set_response(message, reply.type.c_str(), SOUP_MEMORY_COPY,
-                                              reply.body.data(), reply.body.size());
-    soup_message_headers_set_content_type(headers, reply.type.c_str(), nullptr);
-    soup_message_headers_set_encoding(headers, SOUP_ENCODING_CHUNKED);
-    SoupMessageBody* body = soup_server_message_get_response_body(message);
-    soup_message_body_set_accumulate(body, FALSE);
-    soup_message_body_append(body, SOUP_MEMORY_COPY, reply.body.data(), reply.body.size());
-    Loop* loop = self->loop_.get();
-    Stream* stream = &loop->streams.emplace_back(loop, message, std::move(reply.next));
-    g_signal_connect(message, "wrote-chunk", G_CALLBACK(+[](SoupServerMessage*, gpointer pumped) {
-                       static_cast<Stream*>(pumped)->pump();
-                     }),
-                     stream);
-    g_signal_connect(message, "finished", G_CALLBACK(+[](SoupServerMessage*, gpointer ended) {
-                       Loop* of = static_cast<Stream*>(ended)->loop;
-                       of->streams.remove_if([&](const Stream& known) { return &known == ended; });
-                     }),
-                     stream);
-    stream->watch_client();
+                                       GHashTable*, gpointer self) {
+    const auto fail = [&](const Failure&) {
+      soup_server_message_set_status(message, SOUP_STATUS_INTERNAL_SERVER_ERROR, nullptr);
+    };
+    guard(fail, false,
+          [&] { return static_cast<LocalServer*>(self)->answer(message, path), true; });
   };
   soup_server_add_handler(server, nullptr, handle, this, nullptr);
-  // Nobody reads the content of a request, and it may be without end.
+  // Nobody reads the content of other requests, and it may be without end.
   g_signal_connect(
       server, "request-started", G_CALLBACK(+[](SoupServer*, SoupServerMessage* message, gpointer) {
         soup_message_body_set_accumulate(soup_server_message_get_request_body(message), FALSE);
+        g_signal_connect(message, "got-headers", G_CALLBACK(+[](SoupServerMessage* of, gpointer) {
+                           soup_message_body_set_accumulate(
+                               soup_server_message_get_request_body(of), has_small_content(of));
+                         }),
+                         nullptr);
       }),
       nullptr);
+  GSource* each_second = g_timeout_source_new(kLookMs);
+  g_source_set_callback(
+      each_second,
+      [](gpointer loop) -> gboolean {
+        static_cast<Loop*>(loop)->ask();
+        return G_SOURCE_CONTINUE;
+      },
+      loop_.get(), nullptr);
+  g_source_attach(each_second, loop_->context);
   std::optional<Listener> listener(std::in_place, server, loop_->context);
   const std::string problem = listener->listen(port);
   started.set_value(problem);
   if (problem.empty()) g_main_loop_run(loop_->loop);
+  if (handlers_.end != nullptr)
+    guard([](const Failure&) {}, false, [&] { return handlers_.end(), true; });
+  g_source_destroy(each_second);
+  g_source_unref(each_second);
   for (const Stream& stream : loop_->streams)
     g_signal_handlers_disconnect_by_data(stream.message, const_cast<Stream*>(&stream));
   loop_->streams.clear();

@@ -22,6 +22,7 @@ using clinfer::WatchSite;
 struct WatchSettings {
   unsigned port = 8080;
   std::string source;
+  bool webrtc = true;
 };
 
 struct WatchState {
@@ -54,7 +55,10 @@ const std::vector<clinfer::Property<WatchSettings>>& properties() {
           1, 65535),
       clinfer::text<&S::source>("source", "Source",
                                 "The camera's name on the page (unset: the name of the element "
-                                "from which its frames come)")};
+                                "from which its frames come)"),
+      clinfer::flag<&S::webrtc>("webrtc", "WebRTC",
+                                "Offers the page pictures by WebRTC where GStreamer has what that "
+                                "needs (false: by MJPEG alone)")};
   return rows;
 }
 
@@ -67,7 +71,11 @@ gboolean start(GstBaseSink* sink) {
     auto site = clinfer::shared_at<WatchSite>(settings.port);
     const std::string name =
         settings.source.empty() ? clinfer::camera_of(GST_ELEMENT(sink)) : settings.source;
-    state.camera = std::make_shared<WatchedCamera>(GST_ELEMENT(sink), name);
+    const std::string lacks = clinfer::Viewer::lacks();
+    const std::string only_mjpeg = !settings.webrtc ? "webrtc=false"
+                                   : !lacks.empty() ? "GStreamer has no element " + lacks
+                                                    : "";
+    state.camera = std::make_shared<WatchedCamera>(GST_ELEMENT(sink), name, only_mjpeg);
     site->add(state.camera);
     state.site = std::move(site);
     const clinfer::ObjectLock lock(sink);

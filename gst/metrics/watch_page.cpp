@@ -1,5 +1,5 @@
-// The page of clwatch: pictures as they come, and the state of the cameras, which it asks for each
-// second.
+// The page of clwatch: pictures as they come, by WebRTC or MJPEG, and the state of the cameras, which
+// it asks for each second.
 #include "gst/metrics/watch_site.h"
 
 namespace clinfer {
@@ -24,7 +24,7 @@ header span { color: var(--soft) }
 main { display: grid; gap: 14px; padding: 0 16px 20px; grid-template-columns: repeat(auto-fit, minmax(min(100%, 400px), 1fr)) }
 article { background: var(--card); border: 1px solid var(--line); border-radius: 10px; overflow: hidden; min-width: 0 }
 .picture { position: relative; background: #000; aspect-ratio: 16/9 }
-.picture img { width: 100%; height: 100%; object-fit: contain; display: block }
+.picture img, .picture video { width: 100%; height: 100%; object-fit: contain; display: block }
 .body { padding: 10px 14px 14px }
 .title { display: flex; justify-content: space-between; gap: 10px; align-items: baseline }
 .title h2 { font-size: 16px; margin: 0; overflow-wrap: anywhere }
@@ -53,15 +53,25 @@ ol li { padding: 1px 0; font-variant-numeric: tabular-nums }
 "use strict";
 const kept = 60;  // seconds of the plots
 const known = new Map();  // by place: what the page has of a camera
+const patience = 10000;  // milliseconds that a connection may take
+let transport = "WebRTC", reason = "";  // how pictures come, and why by MJPEG
 const make = (tag, text, name) => { const e = document.createElement(tag); if (text !== undefined) e.textContent = text; if (name) e.className = name; return e };
 const ms = value => value === undefined ? "" : value < 10 ? value.toFixed(2) : value < 100 ? value.toFixed(1) : value.toFixed(0);
 const rate = value => value < 10 ? value.toFixed(1) : value.toFixed(0);
 
+// Returns the element that shows a camera's pictures.
+function screen(name) {
+  const element = make(transport === "WebRTC" ? "video" : "img");
+  element.role = "img";
+  element.ariaLabel = "picture of " + name;
+  if (transport === "WebRTC") element.autoplay = element.muted = element.playsInline = true;
+  return element;
+}
+
 function card(camera) {
   const box = { root: make("article"), history: [], rates: {} };
   const picture = make("div", undefined, "picture");
-  box.image = make("img");
-  box.image.alt = "picture of " + camera.name;
+  box.image = screen(camera.name);
   picture.append(box.image);
   const body = make("div", undefined, "body"), title = make("div", undefined, "title");
   box.name = make("h2", camera.name);
@@ -160,17 +170,62 @@ async function ask() {
     const state = await (await fetch("/state.json", { signal: AbortSignal.timeout(5000) })).json();
     const now = performance.now();
     document.getElementById("away").style.display = "none";
+    const only = window.RTCPeerConnection ? state.cameras.map(camera => camera.only_mjpeg).find(text => text) : "this browser has no WebRTC";
+    if (transport === "WebRTC" && only) fall_back(only);
     state.cameras.forEach((camera, i) => {
       if (!known.has(i)) known.set(i, card(camera));
       show(known.get(i), camera, now);
+      if (transport === "WebRTC" && !known.get(i).peer) connect(known.get(i), camera.webrtc);
     });
-    for (const [i, box] of known) if (i >= state.cameras.length) { box.root.remove(); known.delete(i) }
+    for (const [i, box] of known) if (i >= state.cameras.length) { leave(box); box.root.remove(); known.delete(i) }
     const live = state.cameras.filter(c => !c.ended && c.frames > 0 && c.age <= 3).length;
-    document.getElementById("sum").textContent = `${live} of ${state.cameras.length} live`;
+    document.getElementById("sum").textContent = `${live} of ${state.cameras.length} live · pictures by ${transport}` + (reason ? ` (${reason})` : "");
   } catch (error) {
     document.getElementById("away").style.display = "block";
+    for (const box of known.values()) leave(box);  // the pipeline may be another one when it answers again
   }
   setTimeout(ask, 1000);
+}
+
+// Takes a camera's pictures by WebRTC.
+async function connect(box, path) {
+  const peer = box.peer = new RTCPeerConnection();
+  const fail = because => { if (box.peer === peer) fall_back(because) };
+  peer.addTransceiver("video", { direction: "recvonly" });
+  peer.ontrack = event => box.image.srcObject = new MediaStream([event.track]);
+  peer.onconnectionstatechange = () => { if (peer.connectionState === "failed") fail("a connection of WebRTC failed") };
+  setTimeout(() => { if (peer.connectionState !== "connected") fail(`no connection of WebRTC within ${patience / 1000} s`) }, patience);
+  try {
+    await peer.setLocalDescription();
+    const reply = await fetch(path, { method: "POST", headers: { "Content-Type": "application/sdp" }, body: peer.localDescription.sdp });
+    const text = await reply.text();
+    if (reply.status !== 201) return fail(text.trim());
+    if (box.peer !== peer) return void fetch(reply.headers.get("Location"), { method: "DELETE" });
+    box.viewer = reply.headers.get("Location");
+    await peer.setRemoteDescription({ type: "answer", sdp: text });
+  } catch (error) {
+    fail(error.message);
+  }
+}
+
+// Ends a camera's connection, and tells the pipeline, which would go on to encode for it.
+function leave(box) {
+  if (box.viewer) fetch(box.viewer, { method: "DELETE", keepalive: true }).catch(() => {});
+  box.peer?.close();
+  box.peer = box.viewer = null;
+}
+
+// From now on, all pictures come by MJPEG.
+function fall_back(because) {
+  transport = "MJPEG";
+  reason = because;
+  for (const box of known.values()) {
+    leave(box);
+    const image = screen(box.name.textContent);
+    box.image.replaceWith(image);
+    box.image = image;
+  }
+  watch();
 }
 
 // Shows the newest picture of a camera when the one before it is on the screen.
@@ -216,8 +271,8 @@ async function watch() {
   }
   setTimeout(watch, 1000);
 }
+addEventListener("pagehide", () => { for (const box of known.values()) leave(box) });
 ask();
-watch();
 </script>
 </body>
 </html>

@@ -9,12 +9,16 @@
 #include "gst/base/handle.h"
 #include "gst/base/json.h"
 #include "gst/metrics/elements.h"
+#include "kernels/base/error.h"
 
 namespace clinfer {
 namespace {
 
 constexpr size_t kMostEvents = 50;
 constexpr char kBoundary[] = "clinfer-frame";
+constexpr char kText[] = "text/plain; charset=utf-8";
+// Each one encodes for itself, which takes a share of a processor.
+constexpr size_t kMostViewers = 16;
 
 void write_number(JsonWriter& json, const GstStructure* stats, const char* field,
                   const char* name) {
@@ -128,6 +132,9 @@ std::string WatchedCamera::state(size_t index) const {
   JsonWriter json;
   json.begin_object().key("name").value(name_);
   json.key("picture").value("/pictures/" + std::to_string(index));
+  // Where the page sends its offer.
+  if (only_mjpeg_.empty()) json.key("webrtc").value("/webrtc/" + std::to_string(index));
+  json.key("only_mjpeg").value(only_mjpeg_);
   {
     const std::lock_guard lock(mutex_);
     json.key("frames").value(frames_).key("width").value(width_).key("height").value(height_);
@@ -172,7 +179,12 @@ std::optional<std::string> WatchSite::newer_pictures(Seen& seen) {
 }
 
 WatchSite::WatchSite(unsigned port)
-    : server_(port, [this](const std::string& path) { return answer(path); }) {}
+    : server_(port, {.get = [this](const std::string& path) { return answer(path); },
+                     .post = [this](const std::string& path, const std::string& offer,
+                                    const Replied& reply) { begin(path, offer, reply); },
+                     .remove = [this](const std::string& path) { return end(path); },
+                     .look = [this] { serve_viewers(); },
+                     .end = [this] { viewers_.clear(); }}) {}
 
 void WatchSite::add(std::shared_ptr<WatchedCamera> camera) {
   // Elements without a name of their own are numbered in the order of the launch line.
@@ -191,12 +203,71 @@ void WatchSite::remove(const std::shared_ptr<WatchedCamera>& camera) {
   std::erase(cameras_, camera);
 }
 
+std::shared_ptr<WatchedCamera> WatchSite::find(std::string_view path, std::string_view prefix,
+                                               std::string_view& rest) const {
+  if (!path.starts_with(prefix)) return nullptr;
+  path.remove_prefix(prefix.size());
+  size_t index = 0;
+  const auto read = std::from_chars(path.data(), path.data() + path.size(), index);
+  if (read.ec != std::errc() || index >= cameras_.size()) return nullptr;
+  rest = path.substr(static_cast<size_t>(read.ptr - path.data()));
+  return cameras_[index];
+}
+
+void WatchSite::begin(const std::string& path, const std::string& offer, const Replied& reply) {
+  std::shared_ptr<WatchedCamera> camera;
+  {
+    const std::lock_guard lock(mutex_);
+    std::string_view rest;
+    camera = find(path, "/webrtc/", rest);
+    if (!rest.empty()) camera = nullptr;
+  }
+  if (camera == nullptr) return reply({404, kText, "There is no such camera.\n", nullptr});
+  if (!camera->only_mjpeg().empty())
+    return reply({404, kText, camera->only_mjpeg() + "\n", nullptr});
+  serve_viewers();  // some may have left
+  if (viewers_.size() >= kMostViewers)
+    return reply({503, kText,
+                  "All " + std::to_string(kMostViewers) + " connections of WebRTC are in use.\n",
+                  nullptr});
+  const std::string place = "/viewers/" + std::to_string(++viewers_so_far_);
+  const auto answered = [reply, place](const std::string& answer, const std::string& problem) {
+    if (problem.empty())
+      reply({201, "application/sdp", answer, nullptr, place});
+    else
+      reply({400, kText, problem + "\n", nullptr});
+  };
+  try {
+    viewers_.push_back(
+        {place, camera,
+         std::make_unique<Viewer>([camera](uint64_t& seen) { return camera->picture_after(seen); },
+                                  offer, answered)});
+  } catch (const Error& error) {
+    answered("", error.what());
+  }
+}
+
+LocalServer::Reply WatchSite::end(const std::string& path) {
+  const auto ended = viewers_.remove_if([&](const Watching& one) { return one.path == path; });
+  return ended == 0 ? LocalServer::Reply{404, kText, "There is no such viewer.\n", nullptr}
+                    : LocalServer::Reply{200, kText, "", nullptr};
+}
+
+void WatchSite::serve_viewers() {
+  viewers_.remove_if([this](const Watching& one) {
+    if (one.viewer->is_over()) return true;
+    const std::lock_guard lock(mutex_);
+    return std::find(cameras_.begin(), cameras_.end(), one.camera) == cameras_.end();
+  });
+  for (const Watching& one : viewers_) one.viewer->send();
+}
+
 LocalServer::Reply WatchSite::answer(const std::string& path) {
   if (path == "/") return {200, "text/html; charset=utf-8", kWatchPage, nullptr};
   // The lock is held while elements are asked, so that none of them ends meanwhile.
   const std::lock_guard lock(mutex_);
   if (path == "/state.json") {
-    std::string text = "{\"cameras\":[";
+    std::string text = "{\"viewers\":" + std::to_string(viewers_.size()) + ",\"cameras\":[";
     for (size_t i = 0; i < cameras_.size(); ++i)
       text += (i == 0 ? "" : ",") + cameras_[i]->state(i);
     return {200, "application/json", text + "]}\n", nullptr};
@@ -204,22 +275,15 @@ LocalServer::Reply WatchSite::answer(const std::string& path) {
   if (path == "/pictures")
     return {200, std::string("multipart/mixed; boundary=") + kBoundary, boundary_line(),
             [this, seen = Seen()]() mutable { return newer_pictures(seen); }};
-  constexpr std::string_view kPictures = "/pictures/";
-  size_t index = 0;
-  const bool is_picture = path.starts_with(kPictures);
-  const char* const end = path.data() + path.size();
-  const auto read = std::from_chars(
-      path.data() + std::min(is_picture ? kPictures.size() : 0, path.size()), end, index);
-  const bool is_still = is_picture && std::string_view(read.ptr, end) == ".jpg";
-  if (!is_picture || read.ec != std::errc() || index >= cameras_.size() ||
-      (read.ptr != end && !is_still))
-    return {404, "text/plain; charset=utf-8", "The page is at /.\n", nullptr};
-  const std::shared_ptr<WatchedCamera> camera = cameras_[index];
+  std::string_view rest;
+  const std::shared_ptr<WatchedCamera> camera = find(path, "/pictures/", rest);
+  const bool is_still = rest == ".jpg";
+  if (camera == nullptr || (!rest.empty() && !is_still))
+    return {404, kText, "The page is at /.\n", nullptr};
   if (is_still) {
     uint64_t none = 0;
     const auto picture = camera->picture_after(none);
-    if (picture == nullptr)
-      return {404, "text/plain; charset=utf-8", "There is no picture yet.\n", nullptr};
+    if (picture == nullptr) return {404, kText, "There is no picture yet.\n", nullptr};
     return {200, "image/jpeg", *picture, nullptr};
   }
   auto next = [camera, seen = uint64_t{0}]() mutable -> std::optional<std::string> {

@@ -6,15 +6,18 @@
 
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gst/meta/views.h"
 #include "gst/metrics/server.h"
+#include "gst/metrics/viewer.h"
 
 namespace clinfer {
 
@@ -24,9 +27,10 @@ extern const char* const kWatchPage;
 // A camera's last frame and what happened on earlier ones. Thread-safe.
 class WatchedCamera {
  public:
-  // `element`: the clwatch of the camera, which outlives this object.
-  WatchedCamera(GstElement* element, std::string name)
-      : element_(element), name_(std::move(name)) {}
+  // `element`: the clwatch of the camera, which outlives this object. `only_mjpeg`: why there is no
+  // WebRTC; "" if there is.
+  WatchedCamera(GstElement* element, std::string name, std::string only_mjpeg)
+      : element_(element), name_(std::move(name)), only_mjpeg_(std::move(only_mjpeg)) {}
 
   // `jpeg`: the picture with the results drawn; `width`, `height`: its pixels.
   void add_frame(std::string jpeg, int width, int height, const FrameView& results);
@@ -38,6 +42,7 @@ class WatchedCamera {
   // Returns the state as a JSON object; `index`: the camera's place among those of the site.
   std::string state(size_t index) const;
   GstElement* element() const { return element_; }
+  const std::string& only_mjpeg() const { return only_mjpeg_; }
 
  private:
   struct Event {
@@ -46,7 +51,7 @@ class WatchedCamera {
     EventView view;
   };
   GstElement* const element_;
-  const std::string name_;
+  const std::string name_, only_mjpeg_;
   mutable std::mutex mutex_;
   std::shared_ptr<const std::string> jpeg_;
   uint64_t frames_ = 0;
@@ -72,14 +77,31 @@ class WatchSite {
 
  private:
   using Seen = std::map<const WatchedCamera*, uint64_t>;  // numbers of pictures
+  struct Watching {
+    std::string path;  // a DELETE of it ends this
+    std::shared_ptr<const WatchedCamera> camera;
+    std::unique_ptr<Viewer> viewer;
+  };
+  using Replied = std::function<void(const LocalServer::Reply&)>;
 
   LocalServer::Reply answer(const std::string& path);
+  // Begins to send a camera's pictures by WebRTC.
+  void begin(const std::string& path, const std::string& offer, const Replied& reply);
+  LocalServer::Reply end(const std::string& path);
+  // Sends new pictures to viewers, and forgets those that have left.
+  void serve_viewers();
+  // Returns the camera whose number follows `prefix` in a path, and what follows it in `rest`; null
+  // if there is none. The caller locks.
+  std::shared_ptr<WatchedCamera> find(std::string_view path, std::string_view prefix,
+                                      std::string_view& rest) const;
   // Returns the pictures of all cameras that are newer, as parts of a multipart reply, and their
   // numbers in `seen`; nothing if there are none.
   std::optional<std::string> newer_pictures(Seen& seen);
 
   std::mutex mutex_;
   std::vector<std::shared_ptr<WatchedCamera>> cameras_;
+  std::list<Watching> viewers_;  // used on the server's thread only
+  uint64_t viewers_so_far_ = 0;
   LocalServer server_;  // made last and destroyed first
 };
 

@@ -59,6 +59,7 @@ void add_camera(const Arguments& arguments, const std::string& uri, const std::s
       {"!", "videoscale", "!", "video/x-raw,width=[1,1280],height=[1,1280],pixel-aspect-ratio=1/1",
        "!", "videoconvert", "!", "cloverlay", "!", "videoconvert", "!", "jpegenc", "quality=80",
        "!", "clwatch", "async=false", "port=" + port, assignment("source", name_of_source(uri))});
+  if (arguments.has("--mjpeg")) words.push_back("webrtc=false");
 }
 
 void run(const Arguments& arguments) {
@@ -67,8 +68,9 @@ void run(const Arguments& arguments) {
   arguments.number("--batch", 1, 1);
   if (!has_element("clwatch"))
     throw Error(ErrorCode::not_found,
-                "GStreamer has no element clwatch: it is built where libsoup 3 is "
-                "(libsoup-3.0-dev); GST_PLUGIN_PATH names the folder of libgstclmetrics.so");
+                "GStreamer has no element clwatch: it is built where libsoup 3 and GStreamer's "
+                "library for WebRTC are (libsoup-3.0-dev, libgstreamer-plugins-bad1.0-dev); "
+                "GST_PLUGIN_PATH names the folder of libgstclmetrics.so");
   for (size_t i = 0; i + 1 < arguments.positionals(); ++i)
     if (const std::string& path = arguments.positional(i);
         path.find("://") == std::string::npos && !fs::exists(path))
@@ -89,6 +91,7 @@ Command watch_command() {
            "a page on this machine with pictures, counts and times of cameras",
            {"URI...", "MODEL"},
            {{"--port", "N", "port of the page (8080)"},
+            {"--mjpeg", "", "pictures by MJPEG alone, also where WebRTC is there"},
             {"--lines", "NAME:X1,Y1,X2,Y2;...", "count who crosses, as clzones' lines"},
             {"--zones", "NAME:X1,Y1,X2,Y2,X3,Y3;...", "count who is inside, as clzones' zones"},
             {"--zones-file", "F", "both, from a file"},

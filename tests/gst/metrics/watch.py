@@ -15,12 +15,14 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
 
 import chromium
 import hostile_http
+import webrtc
 from metrics import check, free_port
 
 PATIENCE = 120
@@ -103,7 +105,7 @@ def connections(port):
 def check_many(browser, folder):
     """More cameras than a browser opens connections to a host: all pictures by one of them, and the state beside it."""
     port, cameras = free_port(), 8
-    lines = [f"videotestsrc is-live=true pattern=ball name=camera{i} ! video/x-raw,width=160,height=120,framerate=10/1 ! jpegenc ! clwatch port={port}"
+    lines = [f"videotestsrc is-live=true pattern=ball name=camera{i} ! video/x-raw,width=160,height=120,framerate=10/1 ! jpegenc ! clwatch port={port} webrtc=false"
              for i in range(cameras)]
     running = subprocess.Popen(["gst-launch-1.0", "-q", *" ".join(lines).split()])
     try:
@@ -210,23 +212,73 @@ def check_failing(clinfer, video, model, port):
     check(f"attempts are made less and less often: {waits}", waits == [0.2, 0.4, 0.5, 0.5])
 
 
-def check_browser(port, folder):
+# By transport: the element that shows pictures, and its property that is not 0 once one has come.
+SHOWN = {"WebRTC": ("video", "videoWidth"), "MJPEG": ("img", "naturalWidth")}
+
+
+def check_page(page, name, transport):
+    """A page of both cameras, which says how it gets its pictures."""
+    tag, width = SHOWN[transport]
+    shown = page.wait_for(f"document.querySelectorAll('article {tag}').length === 2 && [...document.querySelectorAll('{tag}')].every(i => i.{width} === 320)"
+                          " && document.querySelectorAll('polyline')[1].getAttribute('points').split(' ').length > 3")
+    text = page.evaluate("document.body.innerText")
+    check(f"{name}: two cards with pictures and plots: {text}", shown)
+    for part in ("clinfer watch", "2 of 2 live", f"pictures by {transport}", "door.mkv", "yard of house.mkv", "pictures/s", "inferred/s", "middle", "ball"):
+        check(f"{name}: {part!r} in {text}", part in text)
+    check(f"{name}: no errors: {page.problems}", not page.problems)
+    return text
+
+
+def check_browser(port, folder, transport):
     for name, size, phone in (("wide", (1280, 860), False), ("phone", (390, 844), True)):
         page = chromium.Page(f"http://127.0.0.1:{port}/", size, phone)
         try:
-            shown = page.wait_for("document.querySelectorAll('article').length === 2 && [...document.querySelectorAll('img')].every(i => i.naturalWidth > 0)"
-                                  " && document.querySelectorAll('polyline')[1].getAttribute('points').split(' ').length > 3")
-            check(f"{name}: two cards with pictures and plots", shown)
-            text = page.evaluate("document.body.innerText")
-            for part in ("clinfer watch", "2 of 2 live", "door.mkv", "yard of house.mkv", "pictures/s", "inferred/s", "middle", "ball"):
-                check(f"{name}: {part!r} in {text}", part in text)
+            check_page(page, name, transport)
             check(f"{name}: nothing reaches beyond the page's width", page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"))
             columns = page.evaluate("new Set([...document.querySelectorAll('article')].map(a => a.getBoundingClientRect().left)).size")
             check(f"{name}: {columns} columns", columns == (1 if phone else 2))
-            page.screenshot(folder / f"watch-{name}.png", whole=phone)
-            check(f"{name}: no errors: {page.problems}", not page.problems)
+            if transport == "WebRTC" and phone:  # browsers pause videos that are not on the screen
+                last = "[...document.querySelectorAll('video')].at(-1)"
+                page.evaluate(f"{last}.scrollIntoView()")
+                at = page.evaluate(f"{last}.currentTime")
+                check("the last video plays where it is looked at", page.wait_for(f"{last}.currentTime > {at} + 1", 30))
+            page.screenshot(folder / f"watch-{transport}-{name}.png", whole=phone and transport == "MJPEG")
+            if transport == "WebRTC" and not phone:
+                check_webrtc(page, port)
         finally:
             page.close()
+
+
+def viewers(port):
+    return json.load(ask(port, "/state.json"))["viewers"]
+
+
+def check_webrtc(page, port):
+    """Pictures go on, viewers that leave are no more encoded for, and where there are too many all pictures come by MJPEG."""
+    times = "[...document.querySelectorAll('video')].map(v => v.currentTime)"
+    before = page.evaluate(times)
+    check("both videos go on", page.wait_for(f"{times}.every((t, i) => t > {before}[i] + 1)", 30))
+    check(f"a viewer for each camera, not {viewers(port)}", viewers(port) == 2)
+    page.call("Page.navigate", url="about:blank")
+    wait_until("both have left", lambda: viewers(port) == 0)
+    over = threading.Event()
+
+    def fill():
+        while not over.wait(0.2):
+            for _ in range(webrtc.MOST - viewers(port)):
+                webrtc.ask(port, "POST", "/webrtc/0", webrtc.OFFER)
+
+    filling = threading.Thread(target=fill)
+    filling.start()
+    try:
+        wait_until("all connections are in use", lambda: viewers(port) == webrtc.MOST)
+        page.call("Page.navigate", url=f"http://127.0.0.1:{port}/")
+        text = check_page(page, "too many", "MJPEG")
+        check(f"it says why: {text}", f"All {webrtc.MOST} connections" in text)
+    finally:
+        over.set()
+        filling.join()
+    wait_until("those that have not come are forgotten", lambda: viewers(port) == 0)
 
 
 def main():
@@ -257,7 +309,9 @@ def main():
             check_http(port)
             check_hostile(port, running.pid)
             if options.browser:
-                check_browser(port, pathlib.Path(options.keep or name))
+                only_mjpeg = state(port)[0]["only_mjpeg"]
+                transport = "MJPEG" if only_mjpeg else "WebRTC"
+                check_browser(port, pathlib.Path(options.keep or name), transport)
             taken = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
             check("a port in use is an error: " + taken.stderr, taken.returncode != 0 and f"port {port} cannot be used on 127.0.0.1" in taken.stderr)
             running.send_signal(signal.SIGINT)
@@ -266,6 +320,18 @@ def main():
         finally:
             running.kill()
             running.communicate()
+        if options.browser and transport == "WebRTC":
+            port = free_port()
+            running = subprocess.Popen([options.clinfer, "watch", *map(str, videos), options.model, "--port", str(port), "--mjpeg", *words[-4:]],
+                                       stderr=subprocess.PIPE, text=True)
+            try:
+                wait_until("both cameras", lambda: len(state(port)) == 2)
+                check_browser(port, pathlib.Path(options.keep or name), "MJPEG")
+            finally:
+                running.kill()
+                running.communicate()
+        elif options.browser:
+            print("skip: pictures by WebRTC: " + only_mjpeg)
         if subprocess.run(["gst-inspect-1.0", "souphttpsrc"], capture_output=True, check=False).returncode == 0:
             check_failing(options.clinfer, videos[0], options.model, free_port())
         else:

@@ -61,9 +61,10 @@ def runs(pid):
 
 
 class Site:
-    """`nodes` by name. `health`: milliseconds between two health checks, those that an answer may take, and how many may fail."""
+    """`nodes` by name; the head's own node takes groups for `cpus_of_head` processors. `health`: milliseconds between two health checks, those that
+    an answer may take, and how many may fail."""
 
-    def __init__(self, names, resources, cpus=3, health=(1000, 1000, 5), redis=None):
+    def __init__(self, names, resources, cpus=3, health=(1000, 1000, 5), redis=None, cpus_of_head=0):
         os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_DEDUP_LOGS="0", RAY_enable_metrics_collection="0")
         if redis is not None:
             os.environ["RAY_REDIS_ADDRESS"] = redis
@@ -71,7 +72,7 @@ class Site:
         period, answer, failures = health
         config = {"health_check_initial_delay_ms": 2000, "health_check_period_ms": period, "health_check_timeout_ms": answer,
                   "health_check_failure_threshold": failures}
-        self.cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False, "_system_config": config,
+        self.cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": cpus_of_head, "include_dashboard": False, "_system_config": config,
                                                                      "object_store_memory": 80 << 20})
         self.resources, self.cpus = resources, cpus
         self.nodes = {name: self.add() for name in names}

@@ -110,6 +110,7 @@ class Builder {
     // NVIDIA's driver finds on disk what the process has built.
     const bool nvidia = context_.traits.vendor == Vendor::nvidia;
     request.wants_binary = !nvidia && has_binary(job) && (!pocl || !request.launches.empty());
+    const bool wanted_binary = request.wants_binary;
     const CompileAnswer answer = compilers.compile(request, owner, abandoned);
     if (abandoned || answer.outcome == CompileAnswer::Outcome::stopped)
       throw Error(ErrorCode::cancelled, "building the kernels was cancelled");
@@ -125,9 +126,13 @@ class Builder {
     if (!made) build_here(job, request);
     dump(job, request.source, dump_folders(job).empty() ? "" : build_log(job.program));
     if (!cache_ || abandoned) return;
+    // A process that was asked for a binary and gave none may have crashed over it, which would end
+    // this process as well.
+    const bool gave_none =
+        wanted_binary && answer.outcome == CompileAnswer::Outcome::built && answer.binary.empty();
     if (made)
       cache_->store(key_of(request), answer.binary);
-    else
+    else if (!gave_none)
       store(job, key_of(request));
   }
 
@@ -217,13 +222,15 @@ class Builder {
 
   // Returns whether the driver may be asked for a binary. PoCL 5.0 aborts the process if another
   // thread runs the same kernel meanwhile, as with elements that start together, and 6.0 if the
-  // program has inline assembly. Their own caches save most of the time to build again.
+  // program has inline assembly: products of bytes have it, and persistent kernels of several cores.
+  // Their own caches save most of the time to build again.
   bool has_binary(const Job& job) const {
     const int version = pocl_version(context_.device);
     const auto defines = [&](const char* name) {
       return job.instantiation.text.find(std::string("#define ") + name) != std::string::npos;
     };
-    return version < 4 || (version != 5 && !defines("DOT_AVX") && !defines("DOT_PAIRS"));
+    return version < 4 ||
+           (version != 5 && !defines("DOT_AVX") && !defines("DOT_PAIRS") && !defines("PK_CORES 1"));
   }
 
   void store(const Job& job, const std::string& key) const {

@@ -412,7 +412,12 @@ TEST(CompilerProcess, ALaunchThatCrashesIsNotTriedAgain) {
                              {{{1, 1, 1}, {1, 1, 1}, {Argument::value(1)}}}};
   BuildOptions options;
   options.compilers = std::make_shared<CompilerPool>(on->device.info, program(), 2);
+  const TemporaryFolder folder;
+  const ProgramCache cache(folder / "cache");
+  options.cache = &cache;
   EXPECT_EQ(Programs::build(*on, {&wanted, 1}, options)->counts().built, 1u);
+  // The process may have crashed over the binary, so that this process does not ask for it.
+  EXPECT_FALSE(std::filesystem::exists(folder / "cache"));
 }
 
 TEST(CompilerProcess, AMissingProgramIsSaidOnce) {

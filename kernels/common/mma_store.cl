@@ -1,6 +1,6 @@
 // Stores the sums of a work-item of a kernel that uses matrix instructions. The including kernel
 // defines:
-//   first_pixel, ROWS_OF_ITEM  its pixels: every eighth from the first on
+//   first_pixel, ROWS_OF_ITEM  its pixels: every eighth from the first on, or every PIXELS_APART-th
 //   group, first_channel       the group of channels, and its first channel in the group: VECTORS
 //                              vectors, 4 * VECTOR channels apart
 //   SUM_OF(i, k, j)            the sum of pixel i, vector k, element j
@@ -28,8 +28,11 @@
 #else
 #define FLOAT_OF(sum) (float)(sum)
 #endif
+#ifndef PIXELS_APART
+#define PIXELS_APART 8
+#endif
 UNROLL for (int i = 0; i < ROWS_OF_ITEM; ++i) {
-  const int pixel = first_pixel + i * 8;
+  const int pixel = first_pixel + i * PIXELS_APART;
 #if IN_LINE
   if ((pixel < a.ow) & (y < a.oh)) {
     const int x = pixel, offset = n * a.out_n + y * a.out_h + x * a.out_w;

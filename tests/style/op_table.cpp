@@ -44,8 +44,8 @@ int main(int argc, char** argv) {
         std::cerr << "the registry has two entries for " << op.type << "-" << opset << "\n";
     if (op.type == "Reorder" || op.type == "Quantize" || op.type == "Dequantize" ||
         op.type == "ToFloat8" || op.type == "CompressedMatMul" || op.type == "SoftMaxMean" ||
-        op.type == "Attention" || op.type == "DeformableAttention" || op.type == "Subgraph" ||
-        op.type == "DeviceLoop")
+        op.type == "FusedConvolution" || op.type == "Attention" ||
+        op.type == "DeformableAttention" || op.type == "Subgraph" || op.type == "DeviceLoop")
       continue;  // the engine's own, in no model
     const int first = *std::min_element(op.opsets.begin(), op.opsets.end());
     if (!op.host_reason.empty())

@@ -356,16 +356,20 @@ TuningPoint wgmma_heuristic(const OpDesc& desc, const TileProblem& problem,
   return cheapest(wgmma_space(desc, problem, traits), wgmma_costs(desc, problem, traits));
 }
 
-namespace {
-
-// Returns "+f"((s)[0]), ... for inline PTX.
-std::string sums_as_operands(int sums, bool bytes) {
+std::string sums_as_operands(int sums, bool bytes, bool written_only) {
   std::string operands;
+  const std::string constraint = std::string(written_only ? "=&" : "+") + (bytes ? "r" : "f");
   for (int i = 0; i < sums; ++i)
-    operands += std::string(i ? ", " : "") + (bytes ? "\"+r\"" : "\"+f\"") + "((s)[" +
-                std::to_string(i) + "])";
+    operands += (i ? ", \"" : "\"") + constraint + "\"((s)[" + std::to_string(i) + "])";
   return operands;
 }
+
+std::string wgmma_name(int columns, bool bytes) {
+  return "wgmma.mma_async.sync.aligned.m64n" + std::to_string(columns) +
+         (bytes ? "k32.s32.u8.s8" : "k16.f32.f16.f16");
+}
+
+namespace {
 
 // Returns the statement that multiplies a step's tiles as marked PTX: an instruction for each 32
 // bytes, and the wait for them. A single statement keeps the compiler from moving sums while the
@@ -381,8 +385,7 @@ std::string multiply_text(int columns, int chunks, bool bytes, bool late) {
   for (int k = 0; k < chunks / 2; ++k) {
     const std::string at = std::to_string(2 * k);
     descriptors += (k ? ", " : "") + ("\"l\"((a) + " + at + "), \"l\"((b) + " + at + ")");
-    text += " \"//@wgmma.mma_async.sync.aligned.m64n" + std::to_string(columns) +
-            (bytes ? "k32.s32.u8.s8 {" : "k16.f32.f16.f16 {") + list + "}, %" +
+    text += " \"//@" + wgmma_name(columns, bytes) + " {" + list + "}, %" +
             std::to_string(sums + 2 * k) + ", %" + std::to_string(sums + 2 * k + 1) +
             (bytes ? ", 1;\\n\"" : ", 1, 1, 1, 0, 0;\\n\"");
   }

@@ -20,4 +20,9 @@ std::vector<double> wgmma_costs(const OpDesc& desc, const TileProblem& problem,
 KernelPlan wgmma_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
                       const TuningPoint& point);
 
+// Return parts of inline PTX: "+f"((s)[0]), ..., or "=&f"((s)[0]), ... where sums are only written; and the
+// instruction that multiplies 64 rows by columns.
+std::string sums_as_operands(int sums, bool bytes, bool written_only = false);
+std::string wgmma_name(int columns, bool bytes);
+
 }  // namespace clinfer

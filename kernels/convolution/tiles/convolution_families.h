@@ -23,6 +23,10 @@ std::string reject_depthwise_zeros(const OpDesc& desc, const ConvShape& shape);
 // (convolution_rows.cl).
 const KernelFamily& rows_family();
 
+// Computes, by warpgroup matrix instructions, convolutions of pixels with up to four channels, and maxima
+// of them (convolution_windows.cl).
+const KernelFamily& windows_family();
+
 // Computes 3x3 convolutions on CPUs with a quarter of the multiplications
 // (convolution_winograd.cl).
 const KernelFamily& winograd_family();

@@ -40,6 +40,8 @@ const std::vector<Pass>& passes() {
       {"fuse_tails", fuse_tails},
       {"expose_layers", expose_layers},
       {"set_precision", set_precision},
+      {"fuse_pools", fuse_pools},
+      {"fuse_quantization", fuse_quantization},
       {"assign_layouts", assign_layouts},
   };
   return all;

@@ -115,6 +115,10 @@ void fuse_tails(Graph&, const PassContext&);
 void expose_layers(Graph&, const PassContext&);
 // Sets the storage types of all tensors.
 void set_precision(Graph&, const PassContext&);
+// Makes convolutions store maxima of their outputs alone, where a kernel does so.
+void fuse_pools(Graph&, const PassContext&);
+// Makes convolutions quantise what they read, where a kernel does so.
+void fuse_quantization(Graph&, const PassContext&);
 // Sets memory layouts and views, inserts reorders, and places concats' inputs.
 void assign_layouts(Graph&, const PassContext&);
 
@@ -131,6 +135,9 @@ std::unique_ptr<Graph> compiled_body(const GraphBody& body, const PassContext& c
 std::vector<const KernelFamily*> accepting_families(const OpDef& def, const OpDesc& desc,
                                                     const DeviceTraits& traits,
                                                     std::string* reasons = nullptr);
+
+// Returns a FusedConvolution that computes what the convolution does so far.
+Node as_fused_convolution(const Node& convolution);
 
 // Formats numbers as an attribute lists them.
 std::string list_text(const std::vector<int64_t>& values);

@@ -99,6 +99,10 @@ constexpr UnaryFunction kUnary[] = {
     // x * sigmoid(alpha * x)
     {"swish", [](float x, float a, float) { return x / (1 + std::exp(-a * x)); },
      "gate_quotient(x, 1.0f + gate_exp(-ALPHA * x))"},
+    // swish of what is rounded to levels afterwards: NVIDIA's GPUs have few units for such functions, and
+    // this takes one of their instructions instead of two
+    {"swish_of_levels", [](float x, float a, float) { return x / (1 + std::exp(-a * x)); },
+     "fma(x * 0.5f, coarse_tanh(x * (0.5f * ALPHA)), x * 0.5f)"},
     {"square", [](float x, float, float) { return x * x; }, "x * x"},
     // the nearest integer in alpha..beta (below 2^22) minus alpha, as bytes are stored
     {"to_byte",

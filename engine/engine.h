@@ -110,6 +110,9 @@ struct Config {
   // was unused longest goes first. 0: inputs have the shapes for which the model was compiled.
   unsigned shape_plans = 8;
   Precision precision = Precision::automatic;
+  // True if kernels add up floats in one order, the same on every device (EXECUTION_MODE=accuracy;
+  // DeviceTraits::ordered_sums). There is then no first tier, which adds up otherwise.
+  bool ordered_sums = false;
   // false: the floats of a quantised model are f32 unless `precision` says f16.
   bool fp16_for_quantized_models = true;
   // false: FakeQuantize and the layers around it compute in floats, as the model states them.
@@ -145,9 +148,10 @@ struct Config {
   // first inference. A layer that the host computes has the same time of its own; the first tier
   // and compilers have no limit. 0: no limit.
   std::chrono::milliseconds device_timeout{10000};
-  // True if begin() makes a first tier (CompileTask). Its results differ from those of the device
-  // by rounding.
+  // True if begin() makes a first tier (CompileTask), unless sums are ordered. Its results differ
+  // from those of the device by rounding.
   bool first_tier = true;
+  bool has_first_tier() const { return first_tier && !ordered_sums; }
   unsigned max_num_threads = 0;  // for compilers and for layers on the host; 0: one for each core
   std::optional<std::string> cache_dir;  // unset: the user's cache folder; "": no cache
   // The limit of the cache folder in MiB; the files that were not used for the longest time are

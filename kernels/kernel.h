@@ -83,6 +83,9 @@ struct DeviceTraits {
   // other streams run at the same time, and the number of instructions that a kernel issues matters
   // more than its latency.
   bool alone = true;
+  // True if sums are added up in the one order that KernelFamily::own_order describes, so that they
+  // are the same on every device. space() then leaves out the points that add up in another order.
+  bool ordered_sums = false;
 };
 
 // Named integers, in a fixed order. Two points of one family have the same names.
@@ -213,6 +216,10 @@ TuningPoint cheapest(const std::vector<TuningPoint>& points, const Cost& cost) {
   return cheapest(points, costs);
 }
 
+// Reasons of several families to add up in an order of their own.
+inline constexpr const char* kSharedSums = "work-items share a sum";
+inline constexpr const char* kMatrixOrder = "matrix instructions add up in an order of their own";
+
 // One way to compute an operation. Plain functions without state. `reject` is called first: the
 // others may assume that it returned "".
 struct KernelFamily {
@@ -231,6 +238,24 @@ struct KernelFamily {
   // Returns the times of the points of space() as a cost model predicts them, in any unit: a search
   // measures the cheapest first. If null, space() is ordered from the most to the least promising.
   std::vector<double> (*costs)(const OpDesc&, const DeviceTraits&) = nullptr;
+  // Why the kernels add up f32 in an order of their own, so that they are not taken where
+  // DeviceTraits::ordered_sums is set; "" if they then follow the one order. This is the order:
+  // Each element of an output is one f32 sum, which starts at 0 and takes its terms one after the
+  // other. A product is added by fma(), which rounds once; other operations round each result. The
+  // terms of a
+  // - convolution, transposed convolution: taps of the filter by depth, row and column; in each tap
+  //   the input channels of the group, ascending. A tap outside the input adds 0;
+  // - product of matrices: k ascending;
+  // - pooling: elements of the window by depth, row and column;
+  // - softmax: elements along the axis, ascending;
+  // - reduction, normalisation: elements by their places in memory, where images are
+  //   channels-last. The sum of the squares takes what the mean is subtracted from;
+  // - resizing: a sum of each row's taps by column, then of these by depth and row;
+  // - samples of maps: the pixels around a point by row and column, point by point;
+  // - recurrent layer: the bias, then the inputs, ascending; and a sum of the states, ascending,
+  //   which is added to that.
+  // The tail (bias, activation and so on) follows.
+  std::string own_order = {};
 };
 
 }  // namespace clinfer

@@ -109,7 +109,7 @@ std::shared_ptr<CompiledModel> compile_with(const std::shared_ptr<const Model>& 
   // Passes the cache's folder, because the first call decides where drivers keep what they compile.
   const ocl::Devices& all = ocl::devices(config.cache_dir.value_or("").c_str());
   // PoCL is installed, but cannot write its cache.
-  if (all.usable.empty() && !all.pocl_note.empty() && config.first_tier)
+  if (all.usable.empty() && !all.pocl_note.empty() && config.has_first_tier())
     return compile_for_host(model, config,
                             "the host computes without OpenCL, much slower: " + all.pocl_note);
   DeviceChoice choice = choose_devices(config.device);
@@ -146,7 +146,7 @@ std::shared_ptr<CompiledModel> compile_with(const std::shared_ptr<const Model>& 
     for (std::string& warning : choice.warnings) compiled->add_problem(std::move(warning));
     return compiled;
   } catch (const ocl::PoclCacheFull& error) {  // the folder had room when PoCL listed its devices
-    if (!config.first_tier) throw;
+    if (!config.has_first_tier()) throw;
     return compile_for_host(
         model, config,
         std::string("the host computes without OpenCL, much slower: ") + error.what());

@@ -73,7 +73,7 @@ class Run {
   // milliseconds.
   void wait_for_host(const DeviceTask* task) {
     const Config& last = what_.configs.back();
-    if (!what_.offer || !last.first_tier || last.perf_count) return;
+    if (!what_.offer || !last.has_first_tier() || last.perf_count) return;
     tasks_.front()->wait_for_offer(task ? task->cancelled() : std::stop_token());
   }
 

@@ -44,7 +44,7 @@ FirstTierMaker::FirstTierMaker(std::shared_ptr<const Model> model, const Config&
     : model_(std::move(model)),
       config_(config),
       offer_(std::move(offer)),
-      may_begin_(offer_ != nullptr && config.first_tier) {}
+      may_begin_(offer_ != nullptr && config.has_first_tier()) {}
 
 void FirstTierMaker::begin() {
   if (!std::exchange(may_begin_, false)) return;

@@ -33,8 +33,8 @@ std::string text_of(const PassContext& context) {
   const auto& [traits, activations, unroll_loops, loops_on_device, is_body, expose_layers, integers,
                half_outputs, bf16_products] = context;
   const auto& [vendor, name, is_cpu, compute_units, max_work_group, local_memory, vector_width,
-               fp16, dot, matrix, blocks_2d, bf16, no_amx, sub_groups, wgmma, grid_barrier, alone] =
-      traits;
+               fp16, dot, matrix, blocks_2d, bf16, no_amx, sub_groups, wgmma, grid_barrier, alone,
+               ordered_sums] = traits;
   ByteWriter out;
   out.text(name);
   out.text(no_amx);
@@ -46,7 +46,7 @@ std::string text_of(const PassContext& context) {
         uint64_t(vector_width),  uint64_t(fp16),           uint64_t(dot),
         uint64_t(matrix),        uint64_t(bf16),           uint64_t(sub_groups),
         uint64_t(wgmma),         uint64_t(grid_barrier),   uint64_t(alone),
-        uint64_t(bf16_products), uint64_t(blocks_2d)})
+        uint64_t(bf16_products), uint64_t(blocks_2d),      uint64_t(ordered_sums)})
     out.number(number);
   return out.bytes();
 }

@@ -35,6 +35,7 @@ std::unique_ptr<Graph> alone(const Node& node) {
 PassContext context_for(const Config& config, const Graph& graph, const ocl::ChosenDevice& device) {
   const bool half = half_activations(config, graph, device.traits.fp16 && device.info.fp16);
   PassContext context{device.traits, half ? ElementType::f16 : ElementType::f32};
+  context.traits.ordered_sums = config.ordered_sums;
   context.unroll_loops = config.unroll_loops;
   context.integers = config.quantized_in_integers;
   return context;

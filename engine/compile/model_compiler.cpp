@@ -297,6 +297,7 @@ void ModelCompiler::open_device() {
                                             : ocl::create_context(match);
   if (!options_.context) warn_once(ocl::note_of_stand_in(config_.device, device.info));
   if (network_->context->traits.vendor == Vendor::pocl) warn_once(devices.pocl_note);
+  if (config_.ordered_sums) network_->context = ocl::with_ordered_sums(*network_->context);
   network_->traits = network_->context->traits;
   log(LogArea::device, LogLevel::info, [&] {
     return config_.device + " is " + device.info.id + ", " + device.info.name + " (" +

@@ -150,6 +150,8 @@ TuningProblem& Tuning::problem(const OpDesc& desc, std::span<const KernelFamily*
   const auto [found, fresh] = problems_.try_emplace(op);
   TuningProblem& problem = found->second;
   if (!fresh) return problem;
+  // Records of sums in one order are other ones, since other points are faster.
+  if (traits_.ordered_sums) op += " sums=ordered";
   problem.hash = record_hash(op, name_);
   problem.op = std::move(op);
   problem.fallback = {families.front(), families.front()->heuristic(desc, traits_)};

@@ -540,6 +540,12 @@ std::shared_ptr<const Context> Context::around(const Device& device, cl_context 
   return result;
 }
 
+std::shared_ptr<const Context> with_ordered_sums(const Context& context) {
+  auto result = std::make_shared<Context>(context);
+  result->traits.ordered_sums = true;
+  return result;
+}
+
 std::string error_name(cl_int code) {
   switch (code) {
 #define CLINFER_NAME(name) \

@@ -76,6 +76,9 @@ struct Context : std::enable_shared_from_this<Context> {
                                                std::shared_ptr<const VaSharing> va = nullptr);
 };
 
+// Returns the same context, on which kernels are built and chosen for sums in one order.
+std::shared_ptr<const Context> with_ordered_sums(const Context& context);
+
 // Returns `count` equal parts of a CPU's cores as devices of their own; none if the device cannot
 // be divided like that or the context has no queues for parts. They are made once in a process and
 // kept until its end, because PoCL 3.1 uses a part even after the last queue on it is gone.

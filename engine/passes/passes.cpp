@@ -68,17 +68,27 @@ void run_passes(Graph& graph, const PassContext& context, const std::string& unt
   }
 }
 
+namespace {
+
+bool sums_are_exact(const OpDesc& desc) {
+  return !desc.inputs.empty() && desc.inputs[0].type == ElementType::u8;
+}
+
+}  // namespace
+
 std::vector<const KernelFamily*> accepting_families(const OpDef& def, const OpDesc& desc,
                                                     const DeviceTraits& traits,
                                                     std::string* reasons) {
   std::vector<const KernelFamily*> accepting;
   for (const KernelFamily* family : def.families) {
-    const std::string why = family->reject(desc, traits);
+    std::string why = family->reject(desc, traits);
+    if (why.empty() && traits.ordered_sums && !sums_are_exact(desc)) why = family->own_order;
     if (why.empty())
       accepting.push_back(family);
     else if (reasons)
       *reasons += (reasons->empty() ? "" : "; ") + family->name + ": " + why;
   }
+  if (traits.ordered_sums && accepting.size() > 1) accepting.resize(1);
   return accepting;
 }
 

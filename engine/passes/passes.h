@@ -131,7 +131,9 @@ inline constexpr const char* kOnHost = "on_host";
 std::unique_ptr<Graph> compiled_body(const GraphBody& body, const PassContext& context,
                                      bool aligned);
 
-// Returns the families that take the node as it is, or sets the reasons if none does.
+// Returns the families that take the node as it is, or sets the reasons if none does. With
+// traits.ordered_sums it is the first one without an order of its own, since others may round
+// otherwise after the sum. Sums of bytes are exact in any order.
 std::vector<const KernelFamily*> accepting_families(const OpDef& def, const OpDesc& desc,
                                                     const DeviceTraits& traits,
                                                     std::string* reasons = nullptr);

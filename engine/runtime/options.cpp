@@ -111,6 +111,7 @@ bool execution_mode(Config& config, const std::string& value) {
   const bool accuracy = value == "ACCURACY" || value == "accuracy";
   if (!accuracy && value != "PERFORMANCE" && value != "performance") return false;
   if (!config.precision_stated) config.precision = accuracy ? Precision::f32 : Precision::automatic;
+  config.ordered_sums = accuracy;
   return true;
 }
 
@@ -338,7 +339,7 @@ const std::vector<Option>& options() {
        {"EXECUTION_MODE"},
        "",
        "PERFORMANCE or ACCURACY",
-       "ACCURACY: f32, unless INFERENCE_PRECISION says otherwise",
+       "ACCURACY: f32, unless INFERENCE_PRECISION says otherwise, and sums in one order",
        execution_mode},
   };
   return all;

@@ -135,7 +135,8 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
   return result;
 }
 
-const KernelFamily kFamily{"attention_mma", 1, reject, space, heuristic, plan};
+const KernelFamily kFamily{"attention_mma", 1,    reject,  space,
+                           heuristic,       plan, nullptr, "sums grow with blocks of keys"};
 
 }  // namespace
 

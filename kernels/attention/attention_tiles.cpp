@@ -99,7 +99,8 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& poin
   return result;
 }
 
-const KernelFamily kFamily{"attention_tiles", 1, reject, space, heuristic, plan};
+const KernelFamily kFamily{"attention_tiles", 1,    reject,  space,
+                           heuristic,         plan, nullptr, "sums grow with blocks of keys"};
 
 }  // namespace
 

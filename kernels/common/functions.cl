@@ -41,10 +41,10 @@ DEFINE_SATURATED(float16)
 // For gates (sigmoid, swish): exp(x), saturated for |x| > 87 (but on NVIDIA's GPUs), exp(x) - 1 for
 // x <= 0, tanh(x), erf(x), and x / y for 1 <= y < 2^126. For weights (softmax): exp(x) for x <= 0,
 // on CPUs 0 where that is smaller than the smallest normal number, since processors take a hundred
-// times as long for products of smaller ones. On CPUs they are exact to 2 units in the last place,
+// times as long for products of smaller ones. On CPUs, and with ORDERED_SUMS, they are exact to 2 units in the last place,
 // where native_exp() may be off by 1e-4 (Intel's), and the same to the bit by each driver; on GPUs
 // they are as accurate as their instructions.
-#ifdef ON_CPU
+#if defined(ON_CPU) || defined(ORDERED_SUMS)
 #ifdef GATES  // Left out of other kernels, because a compiler needs 12 ms to read them.
 // Uses exp(x) = 2^n * exp(r), n = round(x / ln 2), |r| <= ln 2 / 2, with ln 2 in two parts. exp(r)
 // - 1 is a polynomial of degree 7 from Cephes (expf). PoCL's own exp handles every special case and

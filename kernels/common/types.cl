@@ -1,7 +1,12 @@
 // Storage and compute types, and the macros by which kernels name their tensors. Included once at
 // the top of every program.
 // T is the storage type of activations (float or half); all arithmetic is in float.
+// ORDERED_SUMS: each operation rounds as it is written, so that all devices round alike.
+#ifdef ORDERED_SUMS
+#pragma OPENCL FP_CONTRACT OFF
+#else
 #pragma OPENCL FP_CONTRACT ON
+#endif
 #ifdef USE_HALF
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
 #endif

@@ -99,17 +99,21 @@ const KernelFamily kSubgroup = tile_family<convolution_problem, subgroup_space, 
 
 const KernelFamily kXmx8 =
     tile_family<convolution_problem, xmx8_space, xmx8_heuristic, xmx8_plan, xmx8_costs>(
-        "conv_xmx8", 1, [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
+        "conv_xmx8", 1,
+        [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
           if (desc.constants[1].empty()) return "the weights are not constant";
           return reject_xmx8(desc, convolution_problem(desc), traits);
-        });
+        },
+        kMatrixOrder);
 
 const KernelFamily kXmx16 =
     tile_family<convolution_problem, xmx16_space, xmx16_heuristic, xmx16_plan, xmx16_costs>(
-        "conv_xmx16", 1, [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
+        "conv_xmx16", 1,
+        [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
           if (desc.constants[1].empty()) return "the weights are not constant";
           return reject_xmx16(desc, convolution_problem(desc), traits);
-        });
+        },
+        kMatrixOrder);
 
 // ---- general -----------------------------------------------------------------------------------
 
@@ -150,24 +154,30 @@ const KernelFamily kAmx =
 
 const KernelFamily kBf16 =
     tile_family<convolution_problem, bf16_space, bf16_heuristic, bf16_plan, bf16_costs>(
-        "conv_bf16", 1, [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
+        "conv_bf16", 1,
+        [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
           if (desc.constants[1].empty()) return "the weights are not constant";
           return reject_bf16(desc, convolution_problem(desc), traits);
-        });
+        },
+        kMatrixOrder);
 
 // ---- matrix instructions -----------------------------------------------------------------------
 
 const KernelFamily kMma =
     tile_family<convolution_problem, mma_space, mma_heuristic, mma_plan, mma_costs>(
-        "conv_mma", 1, [](const OpDesc& desc, const DeviceTraits& traits) {
+        "conv_mma", 1,
+        [](const OpDesc& desc, const DeviceTraits& traits) {
           return reject_mma(desc, convolution_problem(desc), traits);
-        });
+        },
+        kMatrixOrder);
 
 const KernelFamily kWgmma =
     tile_family<convolution_problem, wgmma_space, wgmma_heuristic, wgmma_plan, wgmma_costs>(
-        "conv_wgmma", 4, [](const OpDesc& desc, const DeviceTraits& traits) {
+        "conv_wgmma", 4,
+        [](const OpDesc& desc, const DeviceTraits& traits) {
           return reject_wgmma(desc, convolution_problem(desc), traits);
-        });
+        },
+        kMatrixOrder);
 
 }  // namespace
 

@@ -297,8 +297,14 @@ KernelPlan compressed_plan(const OpDesc& desc, const DeviceTraits& traits,
   return plan;
 }
 
-const KernelFamily kCompressed{
-    "fc_compressed", 1, reject_compressed, compressed_space, compressed_heuristic, compressed_plan};
+const KernelFamily kCompressed{"fc_compressed",
+                               1,
+                               reject_compressed,
+                               compressed_space,
+                               compressed_heuristic,
+                               compressed_plan,
+                               nullptr,
+                               "each run of weights with one scale has a sum"};
 
 }  // namespace
 

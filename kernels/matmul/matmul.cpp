@@ -255,30 +255,38 @@ const KernelFamily kSubgroup =
 
 const KernelFamily kXmx8 =
     tile_family<tile_problem, xmx8_space, xmx8_heuristic, xmx8_plan, xmx8_costs>(
-        "fc_xmx8", 1, [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
+        "fc_xmx8", 1,
+        [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
           if (std::string why = reject_weights_of_any(desc); !why.empty()) return why;
           return reject_xmx8(desc, tile_problem(desc), traits);
-        });
+        },
+        kMatrixOrder);
 
 const KernelFamily kXmx16 =
     tile_family<tile_problem, xmx16_space, xmx16_heuristic, xmx16_plan, xmx16_costs>(
-        "fc_xmx16", 1, [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
+        "fc_xmx16", 1,
+        [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
           if (std::string why = reject_weights_of_any(desc); !why.empty()) return why;
           return reject_xmx16(desc, tile_problem(desc), traits);
-        });
+        },
+        kMatrixOrder);
 
 const KernelFamily kMma = tile_family<tile_problem, mma_space, mma_heuristic, mma_plan, mma_costs>(
-    "fc_mma", 1, [](const OpDesc& desc, const DeviceTraits& traits) {
+    "fc_mma", 1,
+    [](const OpDesc& desc, const DeviceTraits& traits) {
       if (std::string why = reject_weights_of_any(desc); !why.empty()) return why;
       return reject_mma(desc, tile_problem(desc), traits);
-    });
+    },
+    kMatrixOrder);
 
 const KernelFamily kWgmma =
     tile_family<tile_problem, wgmma_space, wgmma_heuristic, wgmma_plan, wgmma_costs>(
-        "fc_wgmma", 1, [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
+        "fc_wgmma", 1,
+        [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
           if (std::string why = reject_weights_of_any(desc); !why.empty()) return why;
           return reject_wgmma(desc, tile_problem(desc), traits);
-        });
+        },
+        kMatrixOrder);
 
 const KernelFamily kAmx = tile_family<tile_problem, amx_space, amx_heuristic, amx_plan, amx_costs>(
     "fc_amx", 1, [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
@@ -290,11 +298,13 @@ const KernelFamily kAmx = tile_family<tile_problem, amx_space, amx_heuristic, am
 
 const KernelFamily kBf16 =
     tile_family<tile_problem, bf16_space, bf16_heuristic, bf16_plan, bf16_costs>(
-        "fc_bf16", 1, [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
+        "fc_bf16", 1,
+        [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
           if (std::string why = reject_weights(desc, resolve_constant(desc)); !why.empty())
             return why;
           return reject_bf16(desc, tile_problem(desc), traits);
-        });
+        },
+        kMatrixOrder);
 
 const KernelFamily kInt8 =
     tile_family<tile_problem, int8_space, int8_heuristic, int8_plan, int8_costs>(
@@ -402,7 +412,8 @@ KernelPlan gemv_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint&
   return plan;
 }
 
-const KernelFamily kGemv{"fc_gemv", 1, reject_gemv, gemv_space, gemv_heuristic, gemv_plan};
+const KernelFamily kGemv{"fc_gemv",      1,         reject_gemv, gemv_space,
+                         gemv_heuristic, gemv_plan, nullptr,     kSharedSums};
 
 // ---- general -----------------------------------------------------------------------------------
 
@@ -443,6 +454,7 @@ std::string reject_general(const OpDesc& desc, const DeviceTraits&) {
 
 std::vector<TuningPoint> general_space(const OpDesc& desc, const DeviceTraits& traits) {
   const Product p = resolve_packed(desc);
+  const bool dots = can_dot(p) && !traits.ordered_sums;  // each element of a vector has a sum
   std::vector<TuningPoint> space;
   const auto add = [&](int dot, int vector, int tile_m, int tile_n, int lanes, int rows) {
     space.push_back({{{"DOT", dot},
@@ -461,7 +473,7 @@ std::vector<TuningPoint> general_space(const OpDesc& desc, const DeviceTraits& t
         add(0, vector, tile_m, 1, 1, 1);
         if (copies) add(2, vector, tile_m, 1, 1, 1);
       }
-    if (can_dot(p))
+    if (dots)
       for (int vector : {16, 8})
         for (int tile_m : {4, 1}) add(1, vector, tile_m, 4, 1, 1);
     return space;
@@ -471,7 +483,7 @@ std::vector<TuningPoint> general_space(const OpDesc& desc, const DeviceTraits& t
       if (static_cast<size_t>(items) > traits.max_work_group) continue;
       for (int tile_m : {4, 2, 1}) {
         for (int vector : {4, 2}) add(0, vector, tile_m, 1, lanes, items / lanes);
-        if (can_dot(p)) add(1, 4, tile_m, 2, lanes, items / lanes);
+        if (dots) add(1, 4, tile_m, 2, lanes, items / lanes);
       }
     }
   if (space.empty()) add(0, 2, 1, 1, 1, 1);

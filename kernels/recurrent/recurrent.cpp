@@ -623,7 +623,9 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
   for (const auto& [name, value] : {std::pair{"MOST", room(l.s.hidden)},
                                     {"KEPT", kept},
                                     {"VECTOR", int64_t{point["VECTOR"]}},
-                                    {"CHAINS", l.s.gates() == 1 ? 4 : 2},
+                                    {"CHAINS", traits.ordered_sums ? 1
+                                               : l.s.gates() == 1  ? 4
+                                                                   : 2},
                                     {"BLOCKED", l.packing.block ? 1 : 0}})
     spec.defines.emplace_back(name, std::to_string(value));
   set_items(spec, desc.inputs[0].shape[0] * l.directions.count * point["LOCAL"], point);
@@ -655,8 +657,8 @@ KernelPlan plan_steps(const OpDesc& desc, const DeviceTraits& traits, const Tuni
 }
 
 // Spreads hidden units over the device; see recurrent_step.cl.
-const KernelFamily kRecurrentSteps{"recurrent_steps",  1,         reject_steps, space_of_steps,
-                                   heuristic_of_steps, plan_steps};
+const KernelFamily kRecurrentSteps{"recurrent_steps",  1,          reject_steps, space_of_steps,
+                                   heuristic_of_steps, plan_steps, nullptr,      kSharedSums};
 const KernelFamily kRecurrent{"recurrent", 2, reject, space, heuristic, plan};
 
 OpDef recurrent_op(const char* type, int opset, bool is_sequence) {

@@ -277,6 +277,10 @@ std::vector<TuningPoint> rows_space(const OpDesc& desc, const DeviceTraits& trai
           points.push_back(rows_point(vector, lanes, items / lanes));
     }
   }
+  if (traits.ordered_sums)  // a vector along the row or several work-items have several sums
+    std::erase_if(points, [along](const TuningPoint& point) {
+      return point["LANES"] > 1 || (along && point["VECTOR"] > 1);
+    });
   if (points.empty()) points.push_back(rows_point(1, 1, 1));
   return points;
 }
@@ -470,7 +474,8 @@ KernelPlan kept_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint&
   return plan;
 }
 
-const KernelFamily kKept{"normalize_kept", 1, reject_kept, kept_space, kept_heuristic, kept_plan};
+const KernelFamily kKept{"normalize_kept", 1,         reject_kept, kept_space,
+                         kept_heuristic,   kept_plan, nullptr,     kSharedSums};
 
 // ---- LRN ---------------------------------------------------------------------------------------
 

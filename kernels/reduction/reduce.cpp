@@ -33,7 +33,7 @@ constexpr Reduction kReductions[] = {
     {"ReduceMin", 1, false, "INFINITY", "INT_MAX", "smaller(a, x)", "smaller(a, x)", "(a)"},
     {"ReduceProd", 1, false, "1.0f", "1", "((a) * (x))", "((a) * (x))", "(a)"},
     {"ReduceL1", 4, false, "0.0f", "0", "((a) + fabs(x))", "((a) + (x))", "(a)"},
-    {"ReduceL2", 4, false, "0.0f", "0", "((a) + (x) * (x))", "((a) + (x))", "sqrt(a)"},
+    {"ReduceL2", 4, false, "0.0f", "0", "fma(x, x, a)", "((a) + (x))", "sqrt(a)"},
     {"ReduceLogicalAnd", 1, true, "1", "1", "((a) && (x))", "((a) && (x))", "(a)"},
     {"ReduceLogicalOr", 1, true, "0", "0", "((a) || (x))", "((a) || (x))", "(a)"},
 };
@@ -216,11 +216,13 @@ struct Widths {
   int across = 1, along = 1;
 };
 
-Widths widths_of(const OpDesc& desc) {
+Widths widths_of(const OpDesc& desc, const DeviceTraits& traits) {
   const Walk walk = walk_of(desc);
   Widths widths;
   if (!is_float(desc.inputs[0].type)) return widths;
-  if (!walk.reduced.empty() && walk.reduced.back().from == 1 && walk.reduced.back().size >= 16)
+  // In a vector along the reduced loop each element has a sum.
+  if (!traits.ordered_sums && !walk.reduced.empty() && walk.reduced.back().from == 1 &&
+      walk.reduced.back().size >= 16)
     widths.along = 16;
   if (walk.kept.empty() || walk.kept.back().from != 1 || walk.kept.back().to != 1) return widths;
   widths.across = 16;
@@ -247,9 +249,10 @@ bool aligned(const OpDesc& desc, const DeviceTraits& traits, int vector, bool al
 }
 
 std::vector<TuningPoint> reduce_space(const OpDesc& desc, const DeviceTraits& traits) {
-  const Widths widths = widths_of(desc);
+  const Widths widths = widths_of(desc, traits);
   std::vector<TuningPoint> points;
   for (int group : {1, 16, 64, 256}) {
+    if (group > 1 && traits.ordered_sums) break;  // each work-item of the group has a sum
     if (static_cast<size_t>(group) > traits.max_work_group) continue;
     for (int vector : {1, 4, 8, 16}) {
       if (vector == 1 || vector <= widths.across) points.push_back(point_of(vector, 0, group));
@@ -262,7 +265,7 @@ std::vector<TuningPoint> reduce_space(const OpDesc& desc, const DeviceTraits& tr
 constexpr int64_t kShort = 128;  // reduced elements that one work-item may add up
 
 TuningPoint reduce_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
-  const Widths widths = widths_of(desc);
+  const Widths widths = widths_of(desc, traits);
   const bool wide = traits.is_cpu || traits.vector_width > 1;
   const int wanted = !wide ? 4 : traits.vector_width >= 16 ? 16 : 8;
   // On AVX2 uses two registers, which do not wait for each other: measured 1.4 times as fast as
@@ -277,7 +280,8 @@ TuningPoint reduce_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   const int64_t reduced = desc.inputs[0].elements() / desc.outputs[0].elements();
   // Many outputs keep a device busy by themselves.
   const bool many = desc.outputs[0].elements() >= int64_t{256} * traits.compute_units;
-  if (!wide && !(many && reduced <= kShort)) {  // as many as the reduced elements keep busy
+  if (!wide && !traits.ordered_sums &&
+      !(many && reduced <= kShort)) {  // as many as the reduced elements keep busy
     for (int g : {16, 64, 256})
       if (g * 2 <= reduced && static_cast<size_t>(g) <= traits.max_work_group) group = g;
   }

@@ -159,6 +159,10 @@ std::vector<TuningPoint> space(const OpDesc& desc, const DeviceTraits& traits) {
           points.push_back(point_of(true, vector, lanes, items / lanes));
     }
   }
+  if (traits.ordered_sums)  // a vector or work-items along the axis have several sums
+    std::erase_if(points, [](const TuningPoint& point) {
+      return point["ALONG"] && point["VECTOR"] * point["LANES"] > 1;
+    });
   if (points.empty()) points.push_back(point_of(true, 1, 1, 1));
   return points;
 }

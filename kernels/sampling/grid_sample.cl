@@ -30,7 +30,8 @@ KERNEL(IN(T, in), IN(GRID, grid), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
   for (int i = 0; i < TAPS; ++i)
     for (int k = 0; k < TAPS; ++k)
       if (ys[i] >= 0 && xs[k] >= 0)
-        sum += LOADV(T, VECTOR, image + ys[i] * a.in_h + xs[k] * a.in_w) * (down[i] * across[k]);
+        sum = fma(LOADV(T, VECTOR, image + ys[i] * a.in_h + xs[k] * a.in_w),
+                  (FV)(down[i] * across[k]), sum);
   const FV v = TAIL(sum, n, y, x, c, VECTOR);
   STOREV(T, VECTOR, v, AT(out) + n * a.out_n + c * a.out_c + y * a.out_h + x * a.out_w);
 }

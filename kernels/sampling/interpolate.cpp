@@ -461,6 +461,8 @@ bool moves_only(const OpDesc& desc) { return !is_float(desc.inputs[0].type); }
 int64_t kept_columns(const OpDesc& desc, const Table& along_row, int64_t vectors,
                      const DeviceTraits& traits) {
   constexpr int64_t kMostColumns = 4, kMostVectorsOnCpu = 3;
+  // Kept columns add up along them before they add up along the row.
+  if (traits.ordered_sums) return 0;
   if (along_row.is_plain() || along_row.taps > kMostColumns) return 0;
   if (desc.outputs[0].shape.back() <= desc.inputs[0].shape.back()) return 0;
   return traits.is_cpu && vectors > kMostVectorsOnCpu ? 0 : along_row.taps;

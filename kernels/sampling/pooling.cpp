@@ -396,7 +396,8 @@ KernelPlan wide_plan(const OpDesc& desc, const DeviceTraits& traits, const Tunin
   return plan;
 }
 
-const KernelFamily kWide{"pool_wide", 1, reject_wide, wide_space, wide_heuristic, wide_plan};
+const KernelFamily kWide{"pool_wide",    1,         reject_wide, wide_space,
+                         wide_heuristic, wide_plan, nullptr,     kSharedSums};
 
 // ---- general -----------------------------------------------------------------------------------
 

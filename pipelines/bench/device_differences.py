@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """How far the outputs of networks are apart between devices: PoCL, Intel's CPU runtime, and the first tier, which computes on the host.
 
-    device_differences.py CLINFER MODEL.xml... | DATA [--config EXECUTION_MODE=accuracy] [--only NAME] [--same] [--except NAME]
+    device_differences.py CLINFER MODEL.xml... | DATA [--config EXECUTION_MODE=accuracy] [--only NAME] [--same] [--except NAME] [--gpu-layer LIBRARY]
 
 DATA has a folder models/NAME for each model. Each network gets the same random inputs everywhere. Prints a line of a table for each pair of devices and model:
 the share of outputs' elements that are equal to the bit, the largest difference as a share of its output's largest value, and the root of the mean square error
 as a share of the output's own. Needs numpy; Intel's runtime (tests/intel_runtime.py) is left out where it is not installed. Elements that are infinite or NaN
-in both count as equal. With --same only PoCL and Intel's runtime compute, and the exit status is 1 where an element differs between them (77: skipped, since the
+in both count as equal. --gpu-layer: the OpenCL layer (tests/faults/gpu_layer.cpp in a build) by which PoCL passes for a GPU, so that kernels for GPUs compute on
+it as well. With --same the first tier does not compute, and the exit status is 1 where an element differs between them (77: skipped, since the
 runtime is not installed), but for models with one of the names of --except.
 """
 import argparse
@@ -23,12 +24,16 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests"))
 import intel_runtime  # noqa: E402 (beside the tests)
 
 
-def devices_here(folder, with_first_tier):
+def devices_here(folder, with_first_tier, gpu_layer):
     """By name: the environment, and further words of `clinfer run`."""
     pocl = {**os.environ, "OCL_ICD_VENDORS": "/etc/OpenCL/vendors/pocl.icd"}
     library = intel_runtime.library()
-    found = {"PoCL": (pocl, []), **({"first tier": (pocl, ["--tier", "first"])} if with_first_tier else {})}
-    return {**found, "Intel": (intel_runtime.environment(library, folder), [])} if library else found
+    found = {"PoCL": (pocl, ["--device", "CPU"])}
+    if with_first_tier:
+        found["first tier"] = (pocl, ["--device", "CPU", "--tier", "first"])
+    if gpu_layer:
+        found["PoCL as a GPU"] = ({**pocl, "OPENCL_LAYERS": str(gpu_layer)}, ["--device", "GPU"])
+    return {**found, "Intel": (intel_runtime.environment(library, folder), ["--device", "CPU"])} if library else found
 
 
 def inputs_of(text):
@@ -45,7 +50,7 @@ def run(clinfer, model, files, config, device, folder):
     """The outputs, or why there are none."""
     out = pathlib.Path(folder)
     environment, more = device
-    words = [clinfer, "run", str(model), "--output-dir", str(out), "--device", "CPU", *more]
+    words = [clinfer, "run", str(model), "--output-dir", str(out), *more]
     for number, file in files.items():
         words += ["--input", f"{number}={file}"]
     for setting in config:
@@ -80,9 +85,10 @@ def main():
     parser.add_argument("--config", action="append", default=[])
     parser.add_argument("--only", default="")
     parser.add_argument("--same", action="store_true")
+    parser.add_argument("--gpu-layer", type=pathlib.Path)
     parser.add_argument("--except", action="append", default=[], dest="excepted")
     options = parser.parse_args()
-    if options.same and not intel_runtime.library():
+    if options.same and not intel_runtime.library() and not options.gpu_layer:
         print(f"skipped: needs {intel_runtime.MISSING}")
         return 77
     models = [model for path in options.models
@@ -90,7 +96,7 @@ def main():
     print("| model | devices | equal to the bit | largest difference | typical difference |\n| --- | --- | --- | --- | --- |")
     compared = failures = 0
     with tempfile.TemporaryDirectory() as folder:
-        devices = devices_here(folder, not options.same)
+        devices = devices_here(folder, not options.same, options.gpu_layer)
         for number, model in enumerate(models):
             files, random = {}, numpy.random.default_rng(7)
             for index, kind, shape in inputs_of(model.read_text(encoding="utf-8")):
@@ -102,7 +108,7 @@ def main():
                 out = pathlib.Path(folder, f"{number}.{name}".replace(" ", "-"))
                 out.mkdir()
                 found[name] = run(options.clinfer, model, files, options.config, device, out)
-            for a, b in (("Intel", "PoCL"), ("first tier", "PoCL")):
+            for a, b in (("Intel", "PoCL"), ("PoCL as a GPU", "PoCL"), ("first tier", "PoCL")):
                 if a not in found:
                     continue
                 compared += 1

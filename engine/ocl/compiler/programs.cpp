@@ -32,6 +32,7 @@ constexpr const char* kEngineVersion = "clinfer 2";
 // Disables warnings: PoCL prints their number to stderr, and without AVX-512 each use of a float16
 // causes one.
 constexpr const char* kOptions = "-cl-mad-enable -cl-no-signed-zeros -w";
+constexpr const char* kOrderedOptions = "-DORDERED_SUMS -w";
 
 std::string common_text() {
   std::string text;
@@ -54,7 +55,16 @@ void collect_macros(std::string_view source, std::set<std::string>& names) {
 // times as long.
 std::string option_of_fma(const Context& context) {
   const auto abilities = context.device.device.getInfo<CL_DEVICE_SINGLE_FP_CONFIG>();
-  return (abilities & CL_FP_FMA) != 0 ? "" : " -DNO_FMA";
+  return (abilities & CL_FP_FMA) != 0 || context.traits.ordered_sums ? "" : " -DNO_FMA";
+}
+
+// Returns the option by which quotients and roots are the nearest floats, as sums in one order need
+// them.
+std::string option_of_division(const Context& context) {
+  const auto abilities = context.device.device.getInfo<CL_DEVICE_SINGLE_FP_CONFIG>();
+  return context.traits.ordered_sums && (abilities & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0
+             ? " -cl-fp32-correctly-rounded-divide-sqrt"
+             : "";
 }
 
 struct Job {
@@ -76,7 +86,8 @@ class Builder {
         sources_dumps_dir_(options.sources_dumps_dir),
         own_dumps_dir_(options.own_dumps_dir),
         language_(language_option(context.traits)),
-        flags_(compiler_options(context.traits) + option_of_fma(context)) {
+        flags_(compiler_options(context.traits) + option_of_fma(context) +
+               option_of_division(context)) {
     const DeviceInfo& info = context_.device.info;
     identity_ = std::string(kEngineVersion) + "|" + info.platform + "|" + info.name + "|" +
                 info.driver + "|" + info.version + "|";
@@ -367,8 +378,8 @@ std::string program_source(const Instantiation& instantiation) {
 }
 
 std::string compiler_options(const DeviceTraits& traits) {
-  return language_option(traits) + " " + kOptions + (traits.fp16 ? " -DUSE_HALF" : "") +
-         (traits.is_cpu ? " -DON_CPU" : "") +
+  return language_option(traits) + " " + (traits.ordered_sums ? kOrderedOptions : kOptions) +
+         (traits.fp16 ? " -DUSE_HALF" : "") + (traits.is_cpu ? " -DON_CPU" : "") +
          // Otherwise the compiler would choose sub-groups of 32 even if these spill registers.
          (has_wide_registers(traits) && !traits.is_cpu ? " -DSUB_GROUP=16" : "");
 }

@@ -103,7 +103,8 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
             if (reads * pixels > 1 && (runs.merged || !reads_blocks(desc, problem) ||
                                        runs.rest() > 0 || runs.length % step != 0))
               continue;
-            if (slices > 1 && (bytes || runs.length / step < slices)) continue;
+            if (slices > 1 && (bytes || traits.ordered_sums || runs.length / step < slices))
+              continue;
             if (slices > 1 && (tile_p > 4 || vectors > 2)) continue;  // slices are for few outputs
             const auto items = static_cast<size_t>(lanes * rows * slices);
             if (items > traits.max_work_group) continue;

@@ -286,7 +286,7 @@ KernelPlan rows_plan(const OpDesc& desc, const DeviceTraits& traits, const Tunin
 }
 
 const KernelFamily kFamily{"conv_rows",    1,         reject_rows, rows_space,
-                           rows_heuristic, rows_plan, rows_costs};
+                           rows_heuristic, rows_plan, rows_costs,  kMatrixOrder};
 
 }  // namespace
 

@@ -206,7 +206,8 @@ const KernelFamily& winograd_family() {
                                      for (const TuningPoint& point : space(desc, traits))
                                        costs.push_back(cost(s, point, traits));
                                      return costs;
-                                   }};
+                                   },
+                                   "adds up sums of transformed tiles"};
   return family;
 }
 

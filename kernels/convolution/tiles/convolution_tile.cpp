@@ -154,7 +154,7 @@ std::vector<Point> gpu_points(const OpDesc& desc, const TileProblem& problem,
   std::vector<Point> points;
   const auto add = [&](int vector, int vectors, int lanes, int tile_p, int slices, int items) {
     if (static_cast<size_t>(items) > traits.max_work_group || lanes * slices > items) return;
-    if (slices > 1 && s.in_channels < 4 * slices) return;
+    if (slices > 1 && (traits.ordered_sums || s.in_channels < 4 * slices)) return;
     if (slices > 1 && sizeof(float) * items * tile_p * vector * vectors > traits.local_memory)
       return;
     const Point point(vector, vectors, tile_p, lanes, items / lanes / slices, slices,

@@ -7,10 +7,11 @@
 namespace clinfer {
 
 // Returns the family whose functions are `space` and so on, which also take an operation's
-// TileProblem.
+// TileProblem. `own_order`: of the family.
 template <TileProblem (*problem)(const OpDesc&), auto space, auto heuristic, auto plan, auto costs>
 KernelFamily tile_family(const char* name, int version,
-                         std::string (*reject)(const OpDesc&, const DeviceTraits&)) {
+                         std::string (*reject)(const OpDesc&, const DeviceTraits&),
+                         const char* own_order = "") {
   return {name,
           version,
           reject,
@@ -25,7 +26,8 @@ KernelFamily tile_family(const char* name, int version,
           },
           [](const OpDesc& desc, const DeviceTraits& traits) {
             return costs(desc, problem(desc), traits);
-          }};
+          },
+          own_order};
 }
 
 }  // namespace clinfer

@@ -116,6 +116,9 @@ TEST(Config, HintsLeaveWhatIsStated) {
   by_member.set("PERFORMANCE_HINT", "THROUGHPUT");
   EXPECT_EQ(by_member.streams, 2u);
   EXPECT_EQ(with("EXECUTION_MODE_HINT=ACCURACY").precision, Precision::f32);
+  EXPECT_TRUE(with("EXECUTION_MODE=accuracy").ordered_sums);
+  EXPECT_FALSE(with("EXECUTION_MODE=accuracy,FIRST_TIER=YES").has_first_tier());
+  EXPECT_FALSE(with("EXECUTION_MODE=accuracy,EXECUTION_MODE=performance").ordered_sums);
   EXPECT_EQ(with("EXECUTION_MODE_HINT=ACCURACY,EXECUTION_MODE=performance").precision,
             Precision::automatic);
   EXPECT_EQ(with("EXECUTION_MODE_HINT=ACCURACY,INFERENCE_PRECISION=f16").precision, Precision::f16);

@@ -1,5 +1,5 @@
 // Convolutions and products by sub-groups, on devices that have them: Intel's GPUs, and Intel's CPU
-// runtime, which takes the place of a GPU (tests/kernels/sub_groups.py). The offline compiler gets
+// runtime, which takes the place of a GPU (tests/kernels/on_intel.py). The offline compiler gets
 // every point of them.
 #include <cstdlib>
 

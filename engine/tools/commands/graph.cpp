@@ -89,6 +89,7 @@ void run(const Arguments& arguments) {
   std::optional<ocl::ChosenDevice> device;
   if (until != kAsRead) {
     device = ocl::choose_device(config.device);
+    device->traits.ordered_sums = config.ordered_sums;
     const bool half = half_activations(config, *graph, device->info.fp16);
     PassContext context{device->traits, half ? ElementType::f16 : ElementType::f32};
     context.unroll_loops = config.unroll_loops;

@@ -13,12 +13,20 @@ import re
 import subprocess
 import sys
 
+import unity
+
 FILTER = "--gtest_filter="
 
 
 def introspect(build, what):
     done = subprocess.run(["meson", "introspect", f"--{what}", build], check=True, capture_output=True, text=True)
     return json.loads(done.stdout)
+
+
+def sources_of(program):
+    """The sources of a target as meson tells it, as far as they are written already. Those of a unity build are in generated files."""
+    files = [file for part in program["target_sources"] for file in part.get("sources", []) + part.get("generated_sources", [])]
+    return [source for file in files for source in unity.sources_of(file, "/") if source.suffix == ".cpp" and source.is_file()]
 
 
 def cases(source):
@@ -53,7 +61,7 @@ def choose(tests, targets, names, everything):
     unknown = set(parts)
     for test in usual:
         program = targets.get(test["cmd"][0])
-        sources = [s for part in program["target_sources"] for s in part.get("sources", [])] if program else []
+        sources = sources_of(program) if program else []
         own = [word[len(FILTER):] for word in test["cmd"] if word.startswith(FILTER)]
         known = {case: kind for source in sources for case, kind in cases(source).items() if not own or admits(own[-1], case)}
         found = {name: [case for case in known if has(case, name)] for name in parts}

@@ -18,6 +18,9 @@ import shlex
 import subprocess
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import unity  # noqa: E402
+
 FOLDERS = ("kernels", "tuning", "engine", "gst", "pipelines", "tests", "docs")
 SOURCES = (".h", ".cpp", ".cl")
 TEXTS = SOURCES + (".py", ".md", ".sh", ".build", ".txt", ".supp", ".dict", ".map", ".toml", ".json")
@@ -323,21 +326,13 @@ def check_commits(root):
     return findings, f"{len(subjects)} commits"
 
 
-def sources_of(entry):
-    """The sources of an entry of compile_commands.json: those that a file of a unity build includes, or the entry's own."""
-    source = pathlib.Path(entry["directory"], entry["file"]).resolve()
-    if not re.search(r"-unity\d+\.cpp$", source.name):
-        return [source]
-    return [pathlib.Path(entry["directory"], name).resolve() for name in re.findall(r'^#include\s*[<"]([^>"]+)[>"]', source.read_text(encoding="utf-8"), re.M)]
-
-
 def check_headers(root, build):
     with open(build / "compile_commands.json", encoding="utf-8") as file:
         commands = json.load(file)
     # A header is compiled as the source beside it with most include folders is, or one of the nearest folder above or below.
     flags = {}
     for entry in sorted(commands, key=lambda e: -len(re.findall(r"\s-(I|isystem)", e["command"]))):
-        for source in sources_of(entry):
+        for source in unity.sources_of(entry["file"], entry["directory"]):
             if source.is_relative_to(root) and source.suffix == ".cpp":
                 flags.setdefault(source.relative_to(root).parent.as_posix(), (entry["directory"], entry["command"]))
 

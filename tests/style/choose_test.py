@@ -41,6 +41,13 @@ class Choose(unittest.TestCase):
     def test_a_case_with_its_parameter(self):
         self.assertEqual(self.chosen("Kinds/ReaderOf.Refuses/2")[0]["*Kinds/ReaderOf.Refuses/2*"], ["one"])
 
+    def test_a_case_of_a_unity_build(self):
+        source = self.targets["/b/one"]["target_sources"][0]["sources"][0]
+        file = pathlib.Path(source).with_name("one-unity0.cpp")
+        file.write_text(f"#include<{source}>\n")
+        self.targets["/b/one"]["target_sources"] = [{"sources": [], "generated_sources": [str(file)]}]
+        self.assertEqual(self.chosen("Reader.Takes"), ({"*Reader.Takes*": ["one"]}, []))
+
     def test_tells_names_that_are_nothing(self):
         self.assertEqual(self.chosen("Reader.Refuses", "No.Case", "Nothing")[1], ["No.Case", "Nothing"])
 

@@ -332,5 +332,28 @@ TEST(OrderedSums, TakeAnyFamilyForBytes) {
   }
 }
 
+// The function that NVIDIA's GPUs have for results that become levels is another one elsewhere.
+TEST(OrderedSums, ComputeSwishByOneCode) {
+  for (const bool ordered : {false, true}) {
+    DeviceTraits traits = gpu_traits();
+    traits.vendor = Vendor::nvidia;
+    traits.matrix = MatrixUnit::ptx;
+    traits.ordered_sums = ordered;
+    std::vector<Tensor> inputs;
+    OpDesc desc = describe({"Convolution", {1, 64, 8, 8}, {64, 64, 3, 3}, "1,1", "1,1", "1,1"},
+                           ElementType::u8, inputs);
+    desc.tail.push_back({"swish", 1});
+    quantize_output(desc, inputs, 0.005f, 255);
+    std::string text;
+    for (const KernelFamily* family : find_op("Convolution", 1)->families)
+      if (family->name == "conv_mma" && family->reject(desc, traits).empty())
+        for (const KernelSpec& launch :
+             family->plan(desc, traits, family->heuristic(desc, traits)).launches)
+          text += launch.prologue;
+    ASSERT_NE(text, "");
+    EXPECT_EQ(text.find("coarse_tanh") != std::string::npos, !ordered) << text;
+  }
+}
+
 }  // namespace
 }  // namespace clinfer::test

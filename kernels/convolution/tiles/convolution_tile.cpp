@@ -422,7 +422,7 @@ void add_stored_tail(const OpDesc& desc, int vector, const TailAxes& axes,
   if (units) {
     spec.defines.emplace_back("HIGHEST", std::to_string(desc.tail.back().beta) + "f");
     limit_units(stored);
-    if (traits.matrix == MatrixUnit::ptx && !keeps(stored.tail))
+    if (traits.matrix == MatrixUnit::ptx && !traits.ordered_sums && !keeps(stored.tail))
       for (PostOp& op : stored.tail)
         if (op.function == "swish") op.function = "swish_of_levels";
   }

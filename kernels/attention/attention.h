@@ -12,6 +12,9 @@ namespace clinfer {
 
 inline constexpr int64_t kMostHeadSize = 256;
 
+// Why the families add up in an order of their own (KernelFamily::own_order).
+inline constexpr const char* kSumsOfBlocks = "sums grow with blocks of keys";
+
 // One operand as matrices [batch..., rows, columns] with the strides of a view. A stride of the
 // batch is 0 where the operand is broadcast.
 struct AttentionOperand {

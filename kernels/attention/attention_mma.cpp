@@ -136,7 +136,7 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
 }
 
 const KernelFamily kFamily{"attention_mma", 1,    reject,  space,
-                           heuristic,       plan, nullptr, "sums grow with blocks of keys"};
+                           heuristic,       plan, nullptr, kSumsOfBlocks};
 
 }  // namespace
 

@@ -95,7 +95,7 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& poin
 }
 
 const KernelFamily kFamily{"attention_rows", 1,    reject,  space,
-                           heuristic,        plan, nullptr, "sums grow with blocks of keys"};
+                           heuristic,        plan, nullptr, kSumsOfBlocks};
 
 }  // namespace
 

@@ -100,7 +100,7 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& poin
 }
 
 const KernelFamily kFamily{"attention_tiles", 1,    reject,  space,
-                           heuristic,         plan, nullptr, "sums grow with blocks of keys"};
+                           heuristic,         plan, nullptr, kSumsOfBlocks};
 
 }  // namespace
 

@@ -21,19 +21,21 @@
 
 // Limits a number to 0 .. 1, which NVIDIA's GPUs do in the instruction that computes it.
 #ifdef __NV_CL_C_VERSION
+// Defines functions of vectors by those of their halves, since inline PTX takes numbers.
+#define BY_HALVES(f, F) \
+  inline F __attribute__((overloadable)) f(F x) { return (F)(f(x.lo), f(x.hi)); }
+#define OF_VECTORS(f)  \
+  BY_HALVES(f, float2) \
+  BY_HALVES(f, float4) \
+  BY_HALVES(f, float8) \
+  BY_HALVES(f, float16)
+
 inline float __attribute__((overloadable)) saturated(float x) {
   float y;
   asm("cvt.sat.f32.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
-#define DEFINE_SATURATED(F)                               \
-  inline F __attribute__((overloadable)) saturated(F x) { \
-    return (F)(saturated(x.lo), saturated(x.hi));         \
-  }
-DEFINE_SATURATED(float2)
-DEFINE_SATURATED(float4)
-DEFINE_SATURATED(float8)
-DEFINE_SATURATED(float16)
+OF_VECTORS(saturated)
 #else
 #define saturated(x) fmin(fmax(x, 0.0f), 1.0f)
 #endif
@@ -41,9 +43,9 @@ DEFINE_SATURATED(float16)
 // For gates (sigmoid, swish): exp(x), saturated for |x| > 87 (but on NVIDIA's GPUs), exp(x) - 1 for
 // x <= 0, tanh(x), erf(x), and x / y for 1 <= y < 2^126. For weights (softmax): exp(x) for x <= 0,
 // on CPUs 0 where that is smaller than the smallest normal number, since processors take a hundred
-// times as long for products of smaller ones. On CPUs, and with ORDERED_SUMS, they are exact to 2 units in the last place,
-// where native_exp() may be off by 1e-4 (Intel's), and the same to the bit by each driver; on GPUs
-// they are as accurate as their instructions.
+// times as long for products of smaller ones. On CPUs, and with ORDERED_SUMS, they are exact to 2
+// units in the last place, where native_exp() may be off by 1e-4 (Intel's), and the same to the bit
+// by each driver; on GPUs they are as accurate as their instructions.
 #if defined(ON_CPU) || defined(ORDERED_SUMS)
 #ifdef GATES  // Left out of other kernels, because a compiler needs 12 ms to read them.
 // Uses exp(x) = 2^n * exp(r), n = round(x / ln 2), |r| <= ln 2 / 2, with ln 2 in two parts. exp(r)
@@ -118,32 +120,16 @@ inline float __attribute__((overloadable)) gate_reciprocal(float x) {
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
-#define DEFINE_GATES(F)                                         \
-  inline F __attribute__((overloadable)) gate_exp(F x) {        \
-    return (F)(gate_exp(x.lo), gate_exp(x.hi));                 \
-  }                                                             \
-  inline F __attribute__((overloadable)) gate_reciprocal(F x) { \
-    return (F)(gate_reciprocal(x.lo), gate_reciprocal(x.hi));   \
-  }
-DEFINE_GATES(float2)
-DEFINE_GATES(float4)
-DEFINE_GATES(float8)
-DEFINE_GATES(float16)
+OF_VECTORS(gate_exp)
+OF_VECTORS(gate_reciprocal)
 #define gate_quotient(x, y) ((x)*gate_reciprocal(y))
-// tanh(x), off by up to 0.0005, of devices with matrix instructions of bytes.
+// Returns tanh(x), which is off by up to 0.0005. Devices with matrix instructions of bytes have it.
 inline float __attribute__((overloadable)) coarse_tanh(float x) {
   float y;
   asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
-#define DEFINE_COARSE_TANH(F)                               \
-  inline F __attribute__((overloadable)) coarse_tanh(F x) { \
-    return (F)(coarse_tanh(x.lo), coarse_tanh(x.hi));       \
-  }
-DEFINE_COARSE_TANH(float2)
-DEFINE_COARSE_TANH(float4)
-DEFINE_COARSE_TANH(float8)
-DEFINE_COARSE_TANH(float16)
+OF_VECTORS(coarse_tanh)
 #else
 #define coarse_tanh(x) tanh(x)
 #define gate_exp(x) native_exp(at_most(at_least(x, -87.0f), 87.0f))

@@ -20,6 +20,15 @@
 #define ELEMENTS 8
 #endif
 
+// Declares `tiles` with LOCAL_BYTES bytes, and limits registers. OpenCL C can declare at most 48 KiB, so
+// that the marked PTX is patched.
+#if WGMMA_PTX
+#define DECLARE_TILES                                       \
+  __local uint4 tiles[1024] __attribute__((aligned(1024))); \
+  asm volatile("//#local " TEXT(LOCAL_BYTES));              \
+  LIMIT_REGISTERS;
+#endif
+
 // A barrier of the work-items of a slice. Without PTX it is a barrier of the whole work-group,
 // whose slices have the same number of steps.
 #if WGMMA_PTX && SLICES > 1

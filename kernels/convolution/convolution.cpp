@@ -24,10 +24,8 @@ std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
   const Shape& data = context.inputs[0].shape;
   const ConvShape s =
       resolve_convolution(context.type, context.attributes, data, context.inputs[1].shape);
-  Shape out{s.batch, s.groups * s.out_channels};
-  for (size_t i = 5 - data.size(); i < 3; ++i) out.push_back(s.out[i]);
   const ElementType type = context.inputs[0].type;  // the sums of bytes have the type float
-  return {{type == ElementType::u8 ? ElementType::f32 : type, std::move(out), {}}};
+  return {{type == ElementType::u8 ? ElementType::f32 : type, s.output(data.size()), {}}};
 }
 
 // Sums in double, one row of outputs at a time.

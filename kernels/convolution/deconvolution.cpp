@@ -54,9 +54,7 @@ std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
   const ConvShape s = resolve(context.type, context.attributes, data, context.inputs[1].shape,
                               has_input(context, 2) ? constant_ints(context, 2, "the output shape")
                                                     : std::vector<int64_t>());
-  Shape out{s.batch, s.groups * s.out_channels};
-  for (size_t i = 5 - data.size(); i < 3; ++i) out.push_back(s.out[i]);
-  return {{context.inputs[0].type, std::move(out), {}}};
+  return {{context.inputs[0].type, s.output(data.size()), {}}};
 }
 
 // Adds the kernel times each input element to the output, in double.

@@ -44,9 +44,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   }
   const OpDesc convolution = convolution_within(desc);
   if (!stores_maxima(desc)) return find_op(kConvolution, 1)->evaluate(convolution, data, outputs);
-  const ConvShape s = convolution_problem(convolution).shape;
-  Shape shape{s.batch, s.out_channels};
-  for (size_t d = 5 - data[0].shape().size(); d < 3; ++d) shape.push_back(s.out[d]);
+  const Shape shape = convolution_problem(convolution).shape.output(data[0].shape().size());
   std::array<Tensor, 1> sums{Tensor::allocate(ElementType::f32, shape)};
   find_op(kConvolution, 1)->evaluate(convolution, data, sums);
   OpDesc pool;

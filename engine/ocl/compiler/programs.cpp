@@ -121,7 +121,6 @@ class Builder {
     // NVIDIA's driver finds on disk what the process has built.
     const bool nvidia = context_.traits.vendor == Vendor::nvidia;
     request.wants_binary = !nvidia && has_binary(job) && (!pocl || !request.launches.empty());
-    const bool wanted_binary = request.wants_binary;
     const CompileAnswer answer = compilers.compile(request, owner, abandoned);
     if (abandoned || answer.outcome == CompileAnswer::Outcome::stopped)
       throw Error(ErrorCode::cancelled, "building the kernels was cancelled");
@@ -139,8 +138,8 @@ class Builder {
     if (!cache_ || abandoned) return;
     // A process that was asked for a binary and gave none may have crashed over it, which would end
     // this process as well.
-    const bool gave_none =
-        wanted_binary && answer.outcome == CompileAnswer::Outcome::built && answer.binary.empty();
+    const bool gave_none = request.wants_binary && answer.binary.empty() &&
+                           answer.outcome == CompileAnswer::Outcome::built;
     if (made)
       cache_->store(key_of(request), answer.binary);
     else if (!gave_none)

@@ -55,10 +55,7 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
   const int warp = item / 32 % 4, warpgroup = item / 128;
   DECLARE_SUMS
 #if WGMMA_PTX
-  // OpenCL C can declare at most 48 KiB; the patched PTX declares LOCAL_BYTES.
-  __local uint4 tiles[1024] __attribute__((aligned(1024)));
-  asm volatile("//#local " TEXT(LOCAL_BYTES));
-  LIMIT_REGISTERS;
+  DECLARE_TILES
 #else
   __local uint4 tiles[SLICES * STAGES * STAGE] __attribute__((aligned(1024)));
 #endif

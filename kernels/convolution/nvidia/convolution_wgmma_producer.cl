@@ -123,10 +123,7 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
   const int chunk = own % CHUNKS, row = own / CHUNKS;
   const int column_chunks = COLUMNS * CHUNKS;
 #if WGMMA_PTX
-  // OpenCL C can declare at most 48 KiB; the patched PTX declares LOCAL_BYTES.
-  __local uint4 tiles[1024] __attribute__((aligned(1024)));
-  asm volatile("//#local " TEXT(LOCAL_BYTES));
-  LIMIT_REGISTERS;
+  DECLARE_TILES
   __local int2* const rows = (__local int2*)(tiles + STAGES * STAGE);
   const uint barriers = (uint)(size_t)(rows + PIXELS);
   if (item == 0) {

@@ -144,10 +144,7 @@ KERNEL(IN(ELEMENT, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Arg
   const int first_x = (tile - tile_line * a.tiles_w) * (8 * GROUP);
   const int first_channel = block * COLUMNS + lane % 4 * VECTOR, group = 0;
 #if WGMMA_PTX
-  // OpenCL C can declare at most 48 KiB; the patched PTX declares LOCAL_BYTES.
-  __local uint4 tiles[1024] __attribute__((aligned(1024)));
-  asm volatile("//#local " TEXT(LOCAL_BYTES));
-  LIMIT_REGISTERS;
+  DECLARE_TILES
 #else
   __local uint4 tiles[WEIGHT_UNITS + ROWS * ROW_UNITS] __attribute__((aligned(1024)));
 #endif

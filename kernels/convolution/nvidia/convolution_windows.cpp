@@ -48,9 +48,8 @@ struct Problem : TileProblem {
         bytes(takes_bytes(within)),
         quantizes(quantizes_data(desc)) {
     if (!stores_maxima(desc)) return;
-    Shape sums{shape.batch, shape.out_channels};
-    for (size_t d = 5 - op.inputs[0].shape.size(); d < 3; ++d) sums.push_back(shape.out[d]);
-    pool = resolve_pooling("MaxPool", without_prefix(desc.attributes, kPoolPrefix), sums);
+    pool = resolve_pooling("MaxPool", without_prefix(desc.attributes, kPoolPrefix),
+                           shape.output(op.inputs[0].shape.size()));
   }
   const ConvShape& stored() const { return pool ? *pool : shape; }
   int64_t pool_size() const { return pool ? pool->kernel[1] : 0; }

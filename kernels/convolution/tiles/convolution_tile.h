@@ -34,6 +34,12 @@ struct ConvShape {
   int64_t pixels() const { return batch * out[0] * out[1] * out[2]; }
   // Returns whether there are three spatial dimensions.
   bool is_deep() const { return kernel[0] > 1 || in[0] > 1 || out[0] > 1; }
+  // Returns the output's shape: batch, channels of all groups, and the last `rank` - 2 of the sizes.
+  Shape output(size_t rank) const {
+    Shape shape{batch, groups * out_channels};
+    shape.insert(shape.end(), out.end() - static_cast<std::ptrdiff_t>(rank - 2), out.end());
+    return shape;
+  }
 };
 
 // Upper limit of strides, dilations and pads: far above useful values, far below overflow.

@@ -73,7 +73,7 @@ int payload_of_vp8(const GstSDPMessage* offer) {
   refuse("has no VP8");
 }
 
-// To be called from any thread.
+// Posts a message about the negotiation. May be called from any thread.
 void tell(GstElement* peer, const char* name) {
   gst_element_post_message(
       peer, gst_message_new_application(GST_OBJECT(peer), gst_structure_new_empty(name)));
@@ -81,7 +81,7 @@ void tell(GstElement* peer, const char* name) {
 
 void unref_element(gpointer element) { gst_object_unref(element); }
 
-// webrtcbin has made an answer or not.
+// Is called when webrtcbin has made an answer or failed to.
 void on_answer(GstPromise* promise, gpointer element) {
   auto* peer = GST_ELEMENT(element);
   const GstStructure* reply = gst_promise_wait(promise) == GST_PROMISE_RESULT_REPLIED
@@ -98,7 +98,8 @@ void on_answer(GstPromise* promise, gpointer element) {
   gst_promise_unref(done);
 }
 
-// webrtcbin has taken the offer or not.
+// Is called when webrtcbin has taken the offer or refused it. Asks for an answer, or tells of the
+// refusal.
 void on_offer(GstPromise* promise, gpointer element) {
   auto* peer = GST_ELEMENT(element);
   const bool is_taken = gst_promise_wait(promise) == GST_PROMISE_RESULT_REPLIED &&

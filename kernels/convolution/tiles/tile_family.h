@@ -7,7 +7,7 @@
 namespace clinfer {
 
 // Returns the family whose functions are `space` and so on, which also take an operation's
-// TileProblem. `own_order`: of the family.
+// TileProblem. `own_order` becomes KernelFamily::own_order.
 template <TileProblem (*problem)(const OpDesc&), auto space, auto heuristic, auto plan, auto costs>
 KernelFamily tile_family(const char* name, int version,
                          std::string (*reject)(const OpDesc&, const DeviceTraits&),

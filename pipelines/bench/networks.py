@@ -52,14 +52,10 @@ def mobilenet_v2(net):
     net.classes(net.conv(x, 1280, act="relu6"))
 
 
-def mobilenet_v3_large(net):
+def mobilenet_v3(net, rows, last):
+    """rows: kernel, channels inside, channels out, channels of the squeezed branch (0: none), function, stride."""
     x = net.conv(net.parameter((1, 3, 224, 224)), 16, 3, 2, "HSwish")
-    for kernel, inner, out, squeezed, act, stride in [
-            (3, 16, 16, 0, "ReLU", 1), (3, 64, 24, 0, "ReLU", 2), (3, 72, 24, 0, "ReLU", 1), (5, 72, 40, 24, "ReLU", 2),
-            (5, 120, 40, 32, "ReLU", 1), (5, 120, 40, 32, "ReLU", 1), (3, 240, 80, 0, "HSwish", 2), (3, 200, 80, 0, "HSwish", 1),
-            (3, 184, 80, 0, "HSwish", 1), (3, 184, 80, 0, "HSwish", 1), (3, 480, 112, 120, "HSwish", 1),
-            (3, 672, 112, 168, "HSwish", 1), (5, 672, 160, 168, "HSwish", 2), (5, 960, 160, 240, "HSwish", 1),
-            (5, 960, 160, 240, "HSwish", 1)]:
+    for kernel, inner, out, squeezed, act, stride in rows:
         y = net.conv(x, inner, act=act) if inner != x[2][1] else x
         y = net.conv(y, inner, kernel, stride, act, inner)
         if squeezed:
@@ -67,8 +63,42 @@ def mobilenet_v3_large(net):
             y = net.broadcast("Multiply", y, weights)
         y = net.conv(y, out, gain=RESIDUAL)
         x = net.residual(x, y) if stride == 1 and x[2][1] == out else y
-    x = net.conv(x, 960, act="HSwish")
-    net.classes(net.conv(net.mean_of_image(x), 1280, act="HSwish"))
+    x = net.conv(x, 6 * x[2][1], act="HSwish")
+    net.classes(net.conv(net.mean_of_image(x), last, act="HSwish"))
+
+
+MOBILENET_V3_LARGE = [
+    (3, 16, 16, 0, "ReLU", 1), (3, 64, 24, 0, "ReLU", 2), (3, 72, 24, 0, "ReLU", 1), (5, 72, 40, 24, "ReLU", 2),
+    (5, 120, 40, 32, "ReLU", 1), (5, 120, 40, 32, "ReLU", 1), (3, 240, 80, 0, "HSwish", 2), (3, 200, 80, 0, "HSwish", 1),
+    (3, 184, 80, 0, "HSwish", 1), (3, 184, 80, 0, "HSwish", 1), (3, 480, 112, 120, "HSwish", 1),
+    (3, 672, 112, 168, "HSwish", 1), (5, 672, 160, 168, "HSwish", 2), (5, 960, 160, 240, "HSwish", 1),
+    (5, 960, 160, 240, "HSwish", 1)]
+MOBILENET_V3_SMALL = [
+    (3, 16, 16, 8, "ReLU", 2), (3, 72, 24, 0, "ReLU", 2), (3, 88, 24, 0, "ReLU", 1), (5, 96, 40, 24, "HSwish", 2),
+    (5, 240, 40, 64, "HSwish", 1), (5, 240, 40, 64, "HSwish", 1), (5, 120, 48, 32, "HSwish", 1), (5, 144, 48, 40, "HSwish", 1),
+    (5, 288, 96, 72, "HSwish", 2), (5, 576, 96, 144, "HSwish", 1), (5, 576, 96, 144, "HSwish", 1)]
+
+
+def shuffled(net, a, b):
+    """Joins two values and mixes their channels."""
+    n, channels, height, width = a[2]
+    x = net.reshape(net.concat([a, b]), (n, 2, channels, height, width))
+    return net.reshape(net.transpose(x, [0, 2, 1, 3, 4]), (n, 2 * channels, height, width))
+
+
+def shufflenet_v2(net, channels, last):
+    x = net.max_pool(net.conv(net.parameter((1, 3, 224, 224)), 24, 3, 2, "ReLU"), 3, 2, 1)
+    for out, count in zip(channels, (4, 8, 4)):
+        half = out // 2
+        for i in range(count):
+            if i == 0:
+                a = y = x
+                a = net.conv(net.conv(a, a[2][1], 3, 2, groups=a[2][1]), half, act="ReLU")
+            else:
+                a, y = net.split(x, [half, half])
+            y = net.conv(net.conv(y, half, act="ReLU"), half, 3, 2 if i == 0 else 1, groups=half)
+            x = shuffled(net, a, net.conv(y, half, act="ReLU"))
+    net.classes(net.conv(x, last, act="ReLU"))
 
 
 def bottleneck(net, x, inner, shortcut):
@@ -272,7 +302,12 @@ CONVOLUTIONAL = {
     "resnet18": (resnet, {"blocks": (2, 2, 2, 2), "bottleneck": False}),
     "resnet50": (resnet, {"blocks": (3, 4, 6, 3), "bottleneck": True}),
     "mobilenet_v2": (mobilenet_v2, {}),
-    "mobilenet_v3_large": (mobilenet_v3_large, {}),
+    "mobilenet_v3_large": (mobilenet_v3, {"rows": MOBILENET_V3_LARGE, "last": 1280}),
+}
+# Networks for phones, beside ONNX Runtime in BENCHMARKS.md; no records of tuning are shipped for them.
+MOBILE = {
+    "mobilenet_v3_small": (mobilenet_v3, {"rows": MOBILENET_V3_SMALL, "last": 1024}),
+    "shufflenet_v2_x0_5": (shufflenet_v2, {"channels": (48, 96, 192), "last": 1024}),
 }
 TRANSFORMERS = {
     **windows.NETWORKS, **detr.NETWORKS, **hybrids.NETWORKS, "yolo12n": (yolo12, {"size": 640, "width": 0.25, "count": 1, "classes": 80}),
@@ -280,7 +315,7 @@ TRANSFORMERS = {
 }
 # The arguments that differ in the smallest networks with the same patterns.
 TINY = {**windows.TINY, **detr.TINY, **hybrids.TINY, "yolo12n": {"size": 128, "classes": 8}, **vit.TINY}
-NETWORKS = {**CONVOLUTIONAL, **TRANSFORMERS}
+NETWORKS = {**CONVOLUTIONAL, **MOBILE, **TRANSFORMERS}
 
 
 def write(folder, name, small=False, int8=False, onnx=0, tiny=False):

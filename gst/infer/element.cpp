@@ -18,7 +18,11 @@ namespace clinfer {
 Element::Element(GstElement* self, GstPad* sink, GstPad* src)
     : shared_(self, sink, src),
       verification_(self),
-      targets_(shared_),
+      targets_(shared_,
+               [this](const std::shared_ptr<const Session>& session,
+                      std::shared_ptr<SharedModel> variant) {
+                 model_.loader().adopt(session, std::move(variant));
+               }),
       model_(shared_, [this](const Session& session,
                              const Session* previous) { take_over(session, previous); }),
       intake_(shared_, model_, verification_),
@@ -139,7 +143,7 @@ void Element::start_tickers() {
   frozen_ticker_.stop();
   targets_ticker_.stop();
   const std::shared_ptr<const Settings> current = settings();
-  if (!plays_ || !current->has_targets()) targets_.stop();
+  if (!plays_ || !current->has_targets()) targets_.stop(model_.session());
   if (!plays_) return;
   if (current->stats_interval != 0)
     stats_ticker_.start(

@@ -34,41 +34,47 @@ void ElementTargets::start() {
   plays_ = true;
 }
 
-void ElementTargets::stop() {
+void ElementTargets::stop(const std::shared_ptr<const Session>& session) {
   const std::lock_guard lock(mutex_);
   plays_ = false;
-  leave();
+  leave(session);
 }
 
-// Needs the lock.
-void ElementTargets::leave() {
-  if (group_ != nullptr) group_->leave(shared_.target);
+// Needs the lock. Gives up a variant that is only tried.
+void ElementTargets::leave(const std::shared_ptr<const Session>& session) {
+  if (group_ == nullptr) return;
+  std::shared_ptr<SharedModel> model = group_->leave(shared_.target);
   group_ = nullptr;
+  told_news_.reset();
+  if (session != nullptr && model != nullptr && session->shared != model &&
+      session->shared->network == model->network)
+    adopt_(session, std::move(model));
 }
 
-std::optional<TargetGroup::Report> ElementTargets::follow(const Session* session,
-                                                          const Settings& settings) {
+std::optional<TargetGroup::Report> ElementTargets::follow(
+    const std::shared_ptr<const Session>& session, const Settings& settings) {
   const std::lock_guard lock(mutex_);
   const bool controls = plays_ && session != nullptr && !session->shared->is_interim &&
                         settings.has_targets() && shared_.live;
   if (!controls) {
-    leave();
+    leave(session);
     return std::nullopt;
   }
   const std::shared_ptr<TargetGroup> group =
       TargetGroup::of(devices_of(*session->shared->compiled));
-  if (group_ != group) leave();
+  if (group_ != group) leave(session);
   group_ = group;
   group_->join(shared_.target, session->shared,
                {static_cast<double>(settings.target_latency), settings.target_power, settings.share,
-                settings.batch_timeout < 0});
+                settings.batch_timeout < 0, !settings.throughput_streams.has_value()});
   group_->step(TargetStream::Clock::now());
   return group_->report(shared_.target);
 }
 
 void ElementTargets::tick(const std::shared_ptr<const Session>& session) {
   const std::shared_ptr<const Settings> settings = shared_.settings.now();
-  const std::optional<TargetGroup::Report> report = follow(session.get(), *settings);
+  const std::optional<TargetGroup::Report> report = follow(session, *settings);
+  if (report && report->model) follow_trials(*report->model, session);
   if (report) return tell(*report, *session, *settings);
   if (settings->has_targets() && !shared_.live && shared_.statistics.snapshot().frames_out != 0 &&
       is_first(told_of_files_))
@@ -76,6 +82,33 @@ void ElementTargets::tick(const std::shared_ptr<const Session>& session) {
                         ("target-latency and target-power are for live sources; frames of this "
                          "source are all inferred, however long they wait"),
                         (nullptr));
+}
+
+// Takes the variant that is to be used, and tells what has changed since the last call.
+void ElementTargets::follow_trials(const ModelTrials::Report& report,
+                                   const std::shared_ptr<const Session>& session) {
+  if (report.use != nullptr && report.use != session->shared) adopt_(session, report.use);
+  const uint64_t last = report.news.empty() ? 0 : report.news.back().number;
+  uint64_t told = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    told = std::exchange(told_news_, last).value_or(last);
+  }
+  for (const ModelTrials::News& news : report.news) {
+    if (news.number <= told) continue;
+    const std::string text = session->network.name + ": " + news.text;
+    if (news.refused)
+      GST_ELEMENT_WARNING(shared_.element, RESOURCE, SETTINGS, ("%s", text.c_str()),
+                          ("allow-precision has no effect for it"));
+    gst_element_post_message(
+        shared_.element,
+        gst_message_new_element(
+            GST_OBJECT(shared_.element),
+            gst_structure_new("clinfer-target", "text", G_TYPE_STRING, text.c_str(), "streams",
+                              G_TYPE_UINT, news.variant.streams, "precision", G_TYPE_STRING,
+                              name_of(news.variant.precision), "trial", G_TYPE_BOOLEAN,
+                              news.on_trial, nullptr)));
+  }
 }
 
 // Returns whether something was not told before.
@@ -146,6 +179,10 @@ void ElementTargets::add_to(GstStructure* stats) const {
       report->decision.changes, "target-reached", G_TYPE_BOOLEAN,
       !report->decision.missed.has_value(), "target-reason", G_TYPE_STRING, report->decision.reason,
       "power-meter", G_TYPE_STRING, report->meter.c_str(), nullptr);
+  if (report->model)
+    gst_structure_set(stats, "target-streams", G_TYPE_UINT, report->model->variant.streams,
+                      "target-precision", G_TYPE_STRING, name_of(report->model->variant.precision),
+                      "target-tried", G_TYPE_STRING, report->model->tried.c_str(), nullptr);
   if (report->watts)
     gst_structure_set(stats, "power-watts", G_TYPE_DOUBLE, *report->watts, nullptr);
   if (report->joules_per_frame)

@@ -2,8 +2,11 @@
 // says what cannot be reached.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 #include "gst/infer/model/model_loader.h"
 #include "gst/infer/stream/element_shared.h"
@@ -14,30 +17,38 @@ namespace clinfer {
 // Thread-safe. No lock is held while a message is posted.
 class ElementTargets {
  public:
-  explicit ElementTargets(ElementShared& shared) : shared_(shared) {}
-  ~ElementTargets() { stop(); }
+  // Makes the element use a variant of the model of `session` from now on. Does not block.
+  using Adopt = std::function<void(const std::shared_ptr<const Session>& session,
+                                   std::shared_ptr<SharedModel> variant)>;
+  ElementTargets(ElementShared& shared, Adopt adopt) : shared_(shared), adopt_(std::move(adopt)) {}
+  ~ElementTargets() { stop(nullptr); }
 
   void restart();  // called before a stream begins
   // Called when the element plays with a target, and when it does no longer. Between the calls,
-  // tick() is called once in TargetGroup::kPeriod.
+  // tick() is called once in TargetGroup::kPeriod. `session` may be null.
   void start();
-  void stop();
+  void stop(const std::shared_ptr<const Session>& session);
   // Follows the session (may be null) and the properties, and lets the group measure.
   void tick(const std::shared_ptr<const Session>& session);
   // Adds what was chosen and why: fields target-...
   void add_to(GstStructure* stats) const;
 
  private:
-  std::optional<TargetGroup::Report> follow(const Session* session, const Settings& settings);
-  void leave();
+  std::optional<TargetGroup::Report> follow(const std::shared_ptr<const Session>& session,
+                                            const Settings& settings);
+  void leave(const std::shared_ptr<const Session>& session);
+  void follow_trials(const ModelTrials::Report& report,
+                     const std::shared_ptr<const Session>& session);
   bool is_first(bool& told);
   void tell(const TargetGroup::Report& report, const Session& session, const Settings& settings);
 
   ElementShared& shared_;
+  const Adopt adopt_;
   mutable std::mutex mutex_;  // guards the members below
   bool plays_ = false;
   bool told_latency_ = false, told_power_ = false, told_of_files_ = false;
   std::shared_ptr<TargetGroup> group_;
+  std::optional<uint64_t> told_news_;  // number of the last one; nothing before the first report
 };
 
 }  // namespace clinfer

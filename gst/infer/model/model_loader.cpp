@@ -66,20 +66,27 @@ void ModelLoader::start(Wanted wanted) {
 }
 
 void ModelLoader::begin(Wanted wanted) {
+  // Moves the model to the thread, because nothing there would catch a failure to copy.
+  begin([this, wanted = std::move(wanted)](Loading& task) mutable {
+    return load(std::move(wanted), task);
+  });
+}
+
+// Begins `work` after the loading before it.
+void ModelLoader::begin(Loading::Work work) {
   const std::shared_ptr<const Loading> before = loadings_.empty() ? nullptr : loadings_.back();
   // Nothing may throw once the thread runs: destroying its task would wait for the thread, which
   // waits for the lock.
   loadings_.reserve(loadings_.size() + 1);
-  // Moves the model to the thread, because nothing there would catch a failure to copy.
   loadings_.push_back(
-      std::make_shared<Loading>([this, before, wanted = std::move(wanted)](Loading& task) mutable {
+      std::make_shared<Loading>([this, before, work = std::move(work)](Loading& task) {
         pthread_setname_np(pthread_self(), "clinfer:compile");
         if (before != nullptr) {
           before->wait();
           forget_first();
           if (task.is_cancelled() || session() == nullptr) return std::shared_ptr<const Session>();
         }
-        return load(std::move(wanted), task);
+        return work(task);
       }));
 }
 
@@ -95,19 +102,46 @@ bool ModelLoader::replace(const Settings& settings) {
   std::vector<std::shared_ptr<Loading>> ended;  // destroyed after the lock is released
   const std::lock_guard lock(mutex_);
   if (!started_ || stopping_) return false;
-  for (auto at = loadings_.begin(); at != loadings_.end();) {
-    if (!(*at)->is_over()) {
-      ++at;
-      continue;
-    }
-    ended.push_back(std::move(*at));
-    at = loadings_.erase(at);
-  }
-  begin({settings, {}, display_});
+  ended = take_ended();
+  begin(Wanted{settings, {}, display_});
   // Keeps the first loading, whose model is needed if this one fails.
   for (const auto& loading : loadings_)
     if (loading != loadings_.back() && (has_full_ || loading != first_)) loading->cancel();
   return true;
+}
+
+// Removes the loadings that are over, and returns them.
+std::vector<std::shared_ptr<ModelLoader::Loading>> ModelLoader::take_ended() {
+  const auto first_ended = std::stable_partition(
+      loadings_.begin(), loadings_.end(), [](const auto& loading) { return !loading->is_over(); });
+  std::vector<std::shared_ptr<Loading>> ended(first_ended, loadings_.end());
+  loadings_.erase(first_ended, loadings_.end());
+  return ended;
+}
+
+void ModelLoader::adopt(const std::shared_ptr<const Session>& session,
+                        std::shared_ptr<SharedModel> variant) {
+  forget_first();
+  std::vector<std::shared_ptr<Loading>> ended;  // destroyed after the lock is released
+  const std::lock_guard lock(mutex_);
+  if (!started_ || stopping_ || session_ != session) return;
+  ended = take_ended();
+  const auto fail = [element = element_](const Failure& failure) {
+    GST_WARNING_OBJECT(element, "the model stays as it is: %s", failure.what);
+  };
+  const auto work = [this, session, variant = std::move(variant), fail](Loading&) {
+    guard(fail, false, [&] {
+      if (this->session() == session)
+        take_over(
+            std::make_shared<const Session>(Session{session->network, variant, session->settings}));
+      return true;
+    });
+    return std::shared_ptr<const Session>();
+  };
+  guard(fail, false, [&] {
+    begin(work);
+    return true;
+  });
 }
 
 void ModelLoader::use(std::shared_ptr<const Session> session) {

@@ -60,6 +60,9 @@ class ModelLoader {
   // ready. A failure is then only a warning, and the old session stays. Does not block. Returns
   // false if nothing was started. Any thread may call this, also from a handler of messages.
   bool replace(const Settings& settings);
+  // Makes `variant`, compiled from the model of `session`, compute from now on, if the loader still
+  // has that session. Does not block.
+  void adopt(const std::shared_ptr<const Session>& session, std::shared_ptr<SharedModel> variant);
   // Takes a session that needs no compiling.
   void use(std::shared_ptr<const Session> session);
   // Cancels the compilation under way and waits for its end, which takes less than a second.
@@ -85,7 +88,11 @@ class ModelLoader {
   using Loading = Task<std::shared_ptr<const Session>>;
   class Watch;
 
-  void begin(Wanted wanted);  // needs the lock
+  // ---- need the lock
+  void begin(Loading::Work work);
+  void begin(Wanted wanted);
+  std::vector<std::shared_ptr<Loading>> take_ended();
+
   void forget_first();
   std::shared_ptr<const Session> load(Wanted wanted, Loading& task);
   std::shared_ptr<const Session> compile(const Wanted& wanted, Loading& task);

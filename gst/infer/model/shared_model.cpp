@@ -98,6 +98,15 @@ class Registry {
     return model;
   }
 
+  // Lets the id of `model`, if there is one, stand for `variant`.
+  void replace(const std::shared_ptr<SharedModel>& model,
+               const std::shared_ptr<SharedModel>& variant) {
+    const std::lock_guard lock(mutex_);
+    for (auto& [key, entry] : entries_)
+      if (!entry.model.owner_before(model) && !model.owner_before(entry.model))
+        entry.model = variant;
+  }
+
  private:
   using Key = std::pair<std::string, void*>;  // id and display
   struct Entry {
@@ -207,6 +216,8 @@ std::shared_ptr<SharedModel> share(const Network& network, const Settings& setti
   auto shared = std::make_shared<SharedModel>();
   shared->display = std::move(display);
   shared->compiled_for = settings;
+  shared->network = std::make_shared<const Network>(network);
+  shared->config = config;
   shared->counts_layers = engine_config(network, settings).perf_count;
   shared->compiled = std::move(with);
   shared->check = std::make_shared<ModelCheck>(config, kShareOfCore);
@@ -258,15 +269,10 @@ std::shared_ptr<SharedModel> share_interim(const Network& network, const Setting
   return nullptr;
 }
 
-}  // namespace
-
-std::shared_ptr<SharedModel> compile_shared(const Network& network, const Settings& settings,
-                                            std::shared_ptr<const SurfaceDisplay> display,
-                                            LoadWatch& watch) {
-  Config config = engine_config(network, settings);
-  config.nv12_two_inputs = false;  // frames are given as pictures
-  config.partial_batches = config.half_outputs = true;
-  if (display != nullptr) config.va_display = display->display;
+std::shared_ptr<SharedModel> compile_with(const Config& config, const Network& network,
+                                          const Settings& settings,
+                                          std::shared_ptr<const SurfaceDisplay> display,
+                                          LoadWatch& watch) {
   const std::unique_ptr<CompileTask> task = CompiledModel::begin(network.model, config);
   for (std::shared_ptr<CompiledModel> interim;;) {
     std::shared_ptr<CompiledModel> newest = task->newest();
@@ -289,14 +295,48 @@ std::shared_ptr<SharedModel> compile_shared(const Network& network, const Settin
   return shared;
 }
 
+Registry& registry() {
+  static Registry registry;
+  return registry;
+}
+
+}  // namespace
+
+std::shared_ptr<SharedModel> compile_shared(const Network& network, const Settings& settings,
+                                            std::shared_ptr<const SurfaceDisplay> display,
+                                            LoadWatch& watch) {
+  Config config = engine_config(network, settings);
+  config.nv12_two_inputs = false;  // frames are given as pictures
+  config.partial_batches = config.half_outputs = true;
+  if (display != nullptr) config.va_display = display->display;
+  return compile_with(config, network, settings, std::move(display), watch);
+}
+
+std::shared_ptr<SharedModel> compile_variant(const SharedModel& model, unsigned streams,
+                                             Precision precision, LoadWatch& watch) {
+  Config config = model.config;
+  config.streams = streams;
+  if (precision != model.compiled->precision()) config.precision = precision;
+  config.first_tier = false;
+  // Measuring kernels would hold up the frames of the variant in use.
+  if (config.tuning_mode_in_force() != TuningMode::disabled) config.tuning_mode.reset();
+  auto variant = compile_with(config, *model.network, model.compiled_for, model.display, watch);
+  variant->network = model.network;
+  return variant;
+}
+
+void replace_shared(const std::shared_ptr<SharedModel>& model,
+                    const std::shared_ptr<SharedModel>& variant) {
+  registry().replace(model, variant);
+}
+
 std::shared_ptr<SharedModel> find_or_compile(const Network& network, const Settings& settings,
                                              std::shared_ptr<const SurfaceDisplay> display,
                                              bool replace, LoadWatch& watch) {
   // States belong to one stream.
   if (settings.model_instance_id.empty() || !network.model->states().empty())
     return compile_shared(network, settings, std::move(display), watch);
-  static Registry registry;
-  return registry.find_or_compile(network, settings, std::move(display), replace, watch);
+  return registry().find_or_compile(network, settings, std::move(display), replace, watch);
 }
 
 }  // namespace clinfer

@@ -31,6 +31,10 @@ struct SharedModel {
   std::shared_ptr<CompiledModel> compiled;
   std::map<MemoryHandle, std::unique_ptr<MemoryImporter>> importers;
   Settings compiled_for;
+  // The network and the engine's configuration. All variants of a model have the same `network`
+  // object.
+  std::shared_ptr<const Network> network;
+  Config config;
   bool counts_layers = false;  // true for PERF_COUNT, by whichever property it was set
   // True for a model that computes until the wanted one is compiled: the first tier, or one of
   // several devices.
@@ -38,6 +42,8 @@ struct SharedModel {
   // True if an inference failed on the device, which may be lost: an element that starts again
   // compiles again.
   std::atomic<bool> failed{false};
+  // True for a variant that is only tried: an element that starts again compiles again.
+  std::atomic<bool> is_on_trial{false};
   std::shared_ptr<ModelCheck> check;      // for the property verify
   std::unique_ptr<ModelBatcher> batcher;  // returns the outputs of single images
 
@@ -74,6 +80,14 @@ std::shared_ptr<SharedModel> compile_shared(const Network& network, const Settin
 std::shared_ptr<SharedModel> find_or_compile(const Network& network, const Settings& settings,
                                              std::shared_ptr<const SurfaceDisplay> display,
                                              bool replace, LoadWatch& watch);
+
+// Compiles another variant of `model`, which is in use. Throws as compile_shared() does.
+std::shared_ptr<SharedModel> compile_variant(const SharedModel& model, unsigned streams,
+                                             Precision precision, LoadWatch& watch);
+
+// Lets the model-instance-id of `model`, if it has one, stand for `variant` from now on.
+void replace_shared(const std::shared_ptr<SharedModel>& model,
+                    const std::shared_ptr<SharedModel>& variant);
 
 // Repeats `value`, an input for one image, for each image of an input of shape `shape`. Throws
 // Error{unsupported} if it is no such input.

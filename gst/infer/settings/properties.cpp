@@ -116,6 +116,70 @@ ElementProperty bytes(const char* name, const char* nick, const char* blurb) {
   return made;
 }
 
+constexpr unsigned kDefaultStreams = 1;
+
+// Makes the property for the number of streams, which a target chooses unless it is set.
+ElementProperty throughput_streams() {
+  ElementProperty made;
+  made.spec = g_param_spec_uint(
+      "throughput-streams", "Throughput streams",
+      "Inferences that run at the same time on the device (0: automatic, measured at the first "
+      "load; unset: 1, or with target-latency or target-power what infers most frames, tried while "
+      "playing)",
+      0, Config::kMostStreams, kDefaultStreams, kReady);
+  made.set = [](Settings& settings, const GValue* value) {
+    settings.throughput_streams = g_value_get_uint(value);
+  };
+  made.get = [](const Settings& settings, GValue* value) {
+    g_value_set_uint(value, settings.throughput_streams.value_or(kDefaultStreams));
+  };
+  made.equal = [](const Settings& a, const Settings& b) {
+    return a.throughput_streams.value_or(kDefaultStreams) ==
+           b.throughput_streams.value_or(kDefaultStreams);
+  };
+  made.of_engine = true;
+  made.configure = [](const Settings& settings, Config& config) {
+    config.streams = settings.throughput_streams.value_or(kDefaultStreams);
+  };
+  return made;
+}
+
+// Makes the property for the precisions that a target may choose, which are flags for GObject.
+ElementProperty allow_precision() {
+  static const GFlagsValue kValues[] = {
+      {1u << static_cast<unsigned>(Precision::f32), "32-bit floats", "f32"},
+      {1u << static_cast<unsigned>(Precision::f16), "16-bit floats", "f16"},
+      {1u << static_cast<unsigned>(Precision::bf16), "Products in bfloat16, sums in f32", "bf16"},
+      {0, nullptr, nullptr}};
+  static const GType type = [] {
+    constexpr char kType[] = "GstClinferPrecisions";
+    // A program that links the elements may have loaded the plug-in as well.
+    if (const GType known = g_type_from_name(kType); known != 0) return known;
+    const GType made = g_flags_register_static(kType, kValues);
+    gst_type_mark_as_plugin_api(made, static_cast<GstPluginAPIFlags>(0));
+    return made;
+  }();
+  ElementProperty made;
+  made.spec = g_param_spec_flags(
+      "allow-precision", "Allow precision",
+      "With target-latency or target-power: precisions in which the network may be computed "
+      "instead of the one that config or the device gives it, as in f16+bf16. When the device "
+      "cannot infer all frames, each is tried on live frames, and taken where it infers more; "
+      "results then differ as the precision does. Element messages clinfer-target tell",
+      type, 0, kReady);
+  made.set = [](Settings& settings, const GValue* value) {
+    settings.allow_precision = g_value_get_flags(value);
+  };
+  made.get = [](const Settings& settings, GValue* value) {
+    g_value_set_flags(value, settings.allow_precision);
+  };
+  made.equal = [](const Settings& a, const Settings& b) {
+    return a.allow_precision == b.allow_precision;
+  };
+  made.of_engine = true;
+  return made;
+}
+
 constexpr char kStatsBlurb[] =
     "Frames in, out, inferred, skipped, still and late (parts of skipped), dropped, in flight, out "
     "per second; percentiles in milliseconds of motion (looking for changes), queue (arrival to "
@@ -198,11 +262,7 @@ const std::vector<ElementProperty>& element_properties() {
           "alone is GPU,CPU), HETERO:A,B (layers that A has no kernels for on B)")),
       engine(number<&S::nireq>("nireq", "Infer requests",
                                "Infer requests in flight (0: twice the streams)", 0, 256)),
-      engine<&Config::streams>(
-          number<&S::throughput_streams>("throughput-streams", "Throughput streams",
-                                         "Inferences that run at the same time on the device (0: "
-                                         "automatic, measured at the first load)",
-                                         0, Config::kMostStreams)),
+      throughput_streams(),
       engine(number<&S::batch_size>(
           "batch-size", "Batch size",
           "Frames per inference; nireq times as many are in flight (0: the best that `clinfer tune "
@@ -516,8 +576,10 @@ const std::vector<ElementProperty>& element_properties() {
           "target-latency", "Target latency",
           "Milliseconds from a live frame's arrival until its results leave, for 95 % of the "
           "inferred "
-          "frames. The element chooses how many frames are inferred, how large batches are and how "
-          "long they are waited for, together with all other elements on the device that have a "
+          "frames. The element chooses how many frames are inferred, how large batches are, how "
+          "long they are waited for, how many streams of the device run (see throughput-streams) "
+          "and in which precision (see allow-precision), together with all other elements on the "
+          "device that have a "
           "target; other frames pass without inference (overload-policy=block counts as "
           "skip-inference). stats say what was chosen and why (0: no target)",
           0, 3600000, kPlaying)),
@@ -529,6 +591,7 @@ const std::vector<ElementProperty>& element_properties() {
           "of "
           "the whole processor (0: no target)",
           0, 100000, kPlaying)),
+      allow_precision(),
       number<&S::hold_results>(
           "hold-results", "Hold results",
           "Repeat the last results on so many frames without inference after them, marked as held "

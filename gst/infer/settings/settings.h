@@ -17,10 +17,11 @@ enum class OverloadPolicy { block, skip_inference, drop };
 
 struct Settings : ModelOptions {
   std::string device = "GPU";
-  unsigned nireq = 0;               // 0: twice the streams
-  unsigned throughput_streams = 1;  // 0: the engine's choice
-  unsigned batch_size = 1;          // 0: from the tuning file, else from the model
-  int batch_timeout = -1;           // in milliseconds; -1: automatic
+  unsigned nireq = 0;  // 0: twice the streams
+  // 0: the engine's choice. Unset: 1, unless a target chooses.
+  std::optional<unsigned> throughput_streams;
+  unsigned batch_size = 1;  // 0: from the tuning file, else from the model
+  int batch_timeout = -1;   // in milliseconds; -1: automatic
   std::string model_instance_id;
   QueueHint priority = QueueHint::automatic, throttle = QueueHint::automatic;
   bool exclusive = false;
@@ -59,11 +60,16 @@ struct Settings : ModelOptions {
   unsigned hold_results = 0;    // in frames
   unsigned target_latency = 0;  // in milliseconds; 0: none
   double target_power = 0;      // in watts; 0: none
+  // Precisions that a target may choose: bit P for Precision P.
+  unsigned allow_precision = 0;
   bool qos = true;
   unsigned verify = 0;             // in frames; 0: never
   unsigned stats_interval = 0;     // in milliseconds; 0: no messages
   unsigned frozen_after = 10'000;  // in milliseconds; 0: never
 
+  bool allows(Precision precision) const {
+    return (allow_precision >> static_cast<unsigned>(precision) & 1) != 0;
+  }
   bool has_targets() const { return target_latency != 0 || target_power > 0; }
   // The policy for live sources: none that waits can keep a target.
   OverloadPolicy live_policy() const {

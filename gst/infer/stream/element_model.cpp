@@ -36,7 +36,7 @@ std::string size_for(const GstVideoInfo& info) {
 
 size_t frames_in_flight_for(const Settings& settings, const Session* session) {
   const size_t streams = session != nullptr ? session->shared->batcher->device_streams()
-                                            : std::max<size_t>(settings.throughput_streams, 1);
+                                            : std::max(settings.throughput_streams.value_or(1), 1u);
   const size_t requests = session != nullptr    ? session->shared->batcher->requests()
                           : settings.nireq != 0 ? settings.nireq
                                                 : 2 * streams;
@@ -170,9 +170,9 @@ Settings ElementModel::read() {
 
 void ElementModel::prepare(const Settings& current) {
   std::shared_ptr<const Session> session = loader_.session();
-  if (session != nullptr &&
-      (session->network.model != model_ || session->shared->failed || session->shared->is_interim ||
-       !engine_difference(session->shared->compiled_for, current).empty()))
+  if (session != nullptr && (session->network.model != model_ || session->shared->failed ||
+                             session->shared->is_interim || session->shared->is_on_trial ||
+                             !engine_difference(session->shared->compiled_for, current).empty()))
     session.reset();
   if (session != nullptr) {
     // The compiled model is still usable, but properties of its inputs and outputs may have

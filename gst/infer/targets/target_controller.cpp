@@ -88,8 +88,23 @@ void TargetController::set(const Period& period, double total, const char* reaso
   }
   decision_.reason = reason;
   ++decision_.changes;
+  forget_periods();
+}
+
+void TargetController::forget_periods() {
   latency_ = allowed_ = inferred_ = 0;
   late_ = powerful_ = calm_ = since_change_ = 0;
+}
+
+void TargetController::lift(const char* reason) {
+  forget_periods();
+  patience_ = kShortPatience;
+  since_raise_ = kTakenBack;
+  missed_ = 0;
+  if (!decision_.limit) return;
+  decision_.limit.reset();
+  decision_.reason = reason;
+  ++decision_.changes;
 }
 
 bool TargetController::lower(const Period& period, const Totals& totals) {

@@ -50,6 +50,11 @@ class TargetController {
   // Takes the measurements of a period, and returns what holds for the next one.
   const Decision& next(const Period& period);
   const Decision& decision() const { return decision_; }
+  // To be called after periods that next() did not get, because the streams had no limit or another
+  // variant of their model: what was measured before them does not count.
+  void forget_periods();
+  // Removes the limit, because the device infers more frames than it did when the limit was found.
+  void lift(const char* reason);
 
  private:
   struct Totals {

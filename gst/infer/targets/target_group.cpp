@@ -51,11 +51,16 @@ void TargetGroup::join(const std::shared_ptr<TargetStream>& stream,
   forget_unused_models();
 }
 
-void TargetGroup::leave(const std::shared_ptr<TargetStream>& stream) {
+std::shared_ptr<SharedModel> TargetGroup::leave(const std::shared_ptr<TargetStream>& stream) {
   const std::lock_guard lock(mutex_);
-  members_.erase(stream);
+  const auto member = members_.find(stream);
+  if (member == members_.end()) return nullptr;
+  std::shared_ptr<SharedModel> model = member->second.model.lock();
+  if (model != nullptr) model = trials_.settled(model);
+  members_.erase(member);
   stream->give({});
   forget_unused_models();
+  return model;
 }
 
 void TargetGroup::forget_unused_models() {
@@ -83,7 +88,29 @@ void TargetGroup::step(Clock::time_point now) {
   measure_models(period.seconds, period);
   measure_streams(period);
   measure_power(period);
-  give_orders(controller_.next(period));
+  give_orders(limit_for(period));
+}
+
+// Returns the limit for the next period. There is none while variants of a model are compared,
+// because then the device has to show how much it can infer.
+std::optional<double> TargetGroup::limit_for(const TargetController::Period& period) {
+  std::vector<ModelTrials::User> users;
+  for (const auto& [stream, member] : members_)
+    if (auto model = member.model.lock())
+      users.push_back(
+          {std::move(model), member.wishes.frees_streams, member.in_time / period.seconds});
+  // A device that takes too much power has to infer fewer frames.
+  if (period.power && *period.power > 1)
+    for (ModelTrials::User& user : users) user.inferred /= *period.power;
+  const bool was_measuring = trials_.is_measuring();
+  const ModelTrials::Result result = trials_.step(users, controller_.decision().limit.has_value());
+  if (trials_.is_measuring()) return std::nullopt;
+  if (was_measuring) {
+    controller_.forget_periods();
+    if (result == ModelTrials::Result::taken)
+      controller_.lift("a faster variant of a model was taken");
+  }
+  return controller_.next(period).limit;
 }
 
 void TargetGroup::measure_models(double seconds, TargetController::Period& period) {
@@ -131,6 +158,10 @@ void TargetGroup::measure_streams(TargetController::Period& period) {
     if (member.wishes.latency > 0)
       for (const double latency : counts.latencies)
         shares.push_back(latency / member.wishes.latency);
+    const double target = member.wishes.latency;
+    member.in_time = static_cast<double>(
+        std::count_if(counts.latencies.begin(), counts.latencies.end(),
+                      [&](double latency) { return target == 0 || latency <= target; }));
     member.latency = percentile_95(counts.latencies);
     if (inferred > 0) member.frames = std::max(wanted / inferred, 1.0);
   }
@@ -155,10 +186,10 @@ void TargetGroup::measure_power(TargetController::Period& period) {
   if (least) period.power = *watts_ / *least;
 }
 
-void TargetGroup::give_orders(const TargetController::Decision& decision) {
+void TargetGroup::give_orders(std::optional<double> limit) {
   for (const auto& [stream, member] : members_) {
     TargetStream::Orders orders;
-    if (decision.limit) orders.limit = *decision.limit * member.wishes.share;
+    if (limit) orders.limit = *limit * member.wishes.share;
     const auto model = models_.find(member.model);
     const double batch = model != models_.end() ? model->second.milliseconds : 0;
     if (const double latency = member.wishes.latency; latency > 0 && batch > 0) {
@@ -183,6 +214,7 @@ std::optional<TargetGroup::Report> TargetGroup::report(
     report.batch = model->second.batches.limit();
     report.batch_ms = model->second.milliseconds;
   }
+  if (const auto used = member->second.model.lock()) report.model = trials_.report(*used);
   report.latency = member->second.latency;
   report.frames = member->second.frames;
   report.streams = members_.size();

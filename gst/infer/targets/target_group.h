@@ -12,6 +12,7 @@
 
 #include "engine/power.h"
 #include "gst/infer/model/shared_model.h"
+#include "gst/infer/targets/model_trials.h"
 #include "gst/infer/targets/target_controller.h"
 #include "gst/infer/targets/target_stream.h"
 
@@ -31,7 +32,8 @@ class TargetGroup {
     double latency = 0;  // milliseconds; 0: no target
     double power = 0;    // watts; 0: no target
     unsigned share = 1;
-    bool sets_wait = true;  // false: the stream has a wait for batches of its own
+    bool sets_wait = true;      // false: the stream has a wait for batches of its own
+    bool frees_streams = true;  // false: its settings fix the number of streams of the device
   };
   // The state of a stream and its group.
   struct Report {
@@ -43,6 +45,7 @@ class TargetGroup {
     size_t streams = 0;
     std::string meter;  // what the power is read from; if there is no power, why not
     std::optional<double> watts, joules_per_frame;
+    std::optional<ModelTrials::Report> model;  // nothing before the first period
   };
 
   // Returns the group of all elements of the process whose model runs on `devices`.
@@ -52,8 +55,9 @@ class TargetGroup {
   // Adds a stream, or renews its wishes and its model.
   void join(const std::shared_ptr<TargetStream>& stream, const std::shared_ptr<SharedModel>& model,
             const Wishes& wishes);
-  // Removes a stream, which then has no orders.
-  void leave(const std::shared_ptr<TargetStream>& stream);
+  // Removes a stream, which then has no orders. Returns the model that it is to use from now on;
+  // null if it had not joined.
+  std::shared_ptr<SharedModel> leave(const std::shared_ptr<TargetStream>& stream);
   void step(Clock::time_point now);
   std::optional<Report> report(const std::shared_ptr<TargetStream>& stream) const;
 
@@ -62,6 +66,7 @@ class TargetGroup {
     std::weak_ptr<SharedModel> model;
     Wishes wishes;
     std::optional<double> latency, frames;
+    double in_time = 0;  // frames of the last period that came within the target
   };
   // A model, and how its batches are limited.
   struct Work {
@@ -74,7 +79,8 @@ class TargetGroup {
   void measure_models(double seconds, TargetController::Period& period);
   void measure_streams(TargetController::Period& period);
   void measure_power(TargetController::Period& period);
-  void give_orders(const TargetController::Decision& decision);
+  std::optional<double> limit_for(const TargetController::Period& period);
+  void give_orders(std::optional<double> limit);
 
   const std::vector<DeviceInfo> devices_;
   mutable std::mutex mutex_;
@@ -82,6 +88,7 @@ class TargetGroup {
   // The models of the members. Their memory is not the group's to keep.
   std::map<std::weak_ptr<SharedModel>, Work, std::owner_less<>> models_;
   TargetController controller_;
+  ModelTrials trials_;
   std::optional<Clock::time_point> begun_;  // the present period
   std::optional<PowerMeter::Found> power_;  // nothing before the first period
   std::optional<double> watts_;

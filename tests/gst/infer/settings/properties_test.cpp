@@ -27,6 +27,8 @@ void set_other_value(GValue* value, const GParamSpec* spec) {
     g_value_set_boolean(value, !G_PARAM_SPEC_BOOLEAN(spec)->default_value);
   } else if (spec->value_type == G_TYPE_BYTES) {
     g_value_take_boxed(value, g_bytes_new_static("other", 5));
+  } else if (G_IS_PARAM_SPEC_FLAGS(spec)) {
+    g_value_set_flags(value, G_PARAM_SPEC_FLAGS(spec)->flags_class->mask);
   } else {
     ASSERT_TRUE(G_IS_PARAM_SPEC_ENUM(spec)) << spec->name;
     g_value_set_enum(value, G_PARAM_SPEC_ENUM(spec)->default_value + 1);

@@ -1,17 +1,22 @@
 #!/usr/bin/env python3
 """Live cameras that come and go on one device: target-latency against fixed settings.
 
-    targets.py MODEL.xml [--target 200] [--cameras 1,2,4,8,12] [--step 30] [--intervals 1,2,4,8] [--batches 1] [--device CPU]
+    targets.py MODEL.xml [--target 200] [--cameras 1,2,4,8,12] [--step 30] [--intervals 1,2,4,8] [--batches 1] [--streams 1] [--device CPU]
+               [--allow-precision bf16]
 
 As many live cameras as --cameras says play one after the other, and back to the first number, --step seconds each. They share a model. This is done
-with target-latency, and with each fixed setting of a grid (inference-interval and batch-size, overload-policy=skip-inference). The latency of a frame
+with target-latency, with each fixed setting of a grid (inference-interval, batch-size and throughput-streams, overload-policy=skip-inference), and with
+target-latency again, because the load of the machine may change meanwhile. The latency of a frame
 is the time from the element's sink pad to its source pad; what counts are frames that were inferred. Printed: the share of seconds in which 95 % of
-them were within the target, without the first 10 s of each step; frames inferred in all; how often the target's limit changed. The last line has the
-frames inferred under the target over those of the best fixed setting that is within the target in 99 % of the seconds. Run it on a machine that does
-nothing else. Needs Python's GObject bindings (python3-gi) and GST_PLUGIN_PATH.
+them were within the target, without the first 10 s of each step; frames inferred in all; how often the target's limit changed; the streams and the precision
+that it had at the end, and what it tried; the mean load of the machine. The last line has the frames inferred under the target (mean of both runs) over those of the
+best fixed setting that is within the target in 99 % of the seconds. Run it on a machine that does nothing else. Needs Python's GObject bindings (python3-gi) and GST_PLUGIN_PATH.
 """
 import argparse
+import itertools
 import math
+import os
+import statistics
 import threading
 import time
 
@@ -72,14 +77,14 @@ class Camera:
 
 
 def ramp(args, settings):
-    """Latencies by second and by whether they count, and the changes of the limit."""
+    """Returns latencies by second, what was chosen at the end, and the mean load."""
     counts = args.cameras + args.cameras[-2::-1]
     cameras = [Camera(args, 0, settings)]
     while cameras[0].stats("tier") != "full":
         cameras[0].check()
         time.sleep(0.1)
     cameras[0].take()
-    begun, seconds = time.monotonic(), {}
+    begun, seconds, loads = time.monotonic(), {}, []
 
     def collect(camera):
         for at, latency in camera.take():
@@ -94,13 +99,14 @@ def ramp(args, settings):
         end = begun + (step + 1) * args.step
         while time.monotonic() < end:
             time.sleep(min(1, max(end - time.monotonic(), 0.01)))
+            loads.append(os.getloadavg()[0])
             for camera in cameras:
                 camera.check()
                 collect(camera)
-    changes = cameras[0].stats("target-changes")
+    chosen = {field: cameras[0].stats(field) for field in ("target-changes", "target-tried", "streams", "precision")}
     for camera in cameras:
         camera.stop()
-    return seconds, changes
+    return seconds, chosen, statistics.mean(loads)
 
 
 def percentile(values, share):
@@ -126,6 +132,8 @@ def main():
     parser.add_argument("--step", type=int, default=30, help="seconds")
     parser.add_argument("--intervals", type=numbers, default=[1, 2, 4, 8])
     parser.add_argument("--batches", type=numbers, default=[1])
+    parser.add_argument("--streams", type=numbers, default=[1])
+    parser.add_argument("--allow-precision", default="")
     parser.add_argument("--device", default="CPU")
     parser.add_argument("--fps", type=int, default=30)
     parser.add_argument("--size", default="640x480")
@@ -133,19 +141,28 @@ def main():
     if args.step <= SETTLING:
         parser.error(f"--step must be above {SETTLING}")
     Gst.init(None)
-    print("| settings | seconds within | frames inferred | changes |\n| --- | --- | --- | --- |", flush=True)
-    seconds, changes = ramp(args, f"target-latency={args.target} batch-size={max(args.batches)}")
-    within, inferred = judge(args, seconds)
-    print(f"| target-latency={args.target} | {100 * within:.1f} % | {inferred} | {changes} |", flush=True)
+    print("| settings | seconds within | frames inferred | changes | streams, precision | tried | load |\n" + "| --- " * 7 + "|", flush=True)
+
+    def row(name, settings):
+        seconds, chosen, load = ramp(args, settings)
+        within, inferred = judge(args, seconds)
+        changes, tried, streams, precision = (chosen[field] for field in ("target-changes", "target-tried", "streams", "precision"))
+        print(f"| {name} | {100 * within:.1f} % | {inferred} | {'' if changes is None else changes} | {streams}, {precision} | {tried or ''} | "
+              f"{load:.1f} |", flush=True)
+        return within, inferred
+
+    target = f"target-latency={args.target} batch-size={max(args.batches)}"
+    target += f" allow-precision={args.allow_precision}" if args.allow_precision else ""
+    under_target = [row(target, target)[1]]
     best = None
-    for interval in args.intervals:
-        for batch in args.batches:
-            settings = f"inference-interval={interval} batch-size={batch}"
-            share, count = judge(args, ramp(args, f"overload-policy=skip-inference {settings}")[0])
-            print(f"| {settings} | {100 * share:.1f} % | {count} | |", flush=True)
-            if share >= 0.99 and (best is None or count > best):
-                best = count
-    print("\nover the best fixed setting: " + (f"{inferred / best:.3f}" if best else "none is within the target"))
+    for interval, batch, streams in itertools.product(args.intervals, args.batches, args.streams):
+        settings = f"inference-interval={interval} batch-size={batch} throughput-streams={streams}"
+        within, inferred = row(settings, f"overload-policy=skip-inference {settings}")
+        if within >= 0.99 and (best is None or inferred > best):
+            best = inferred
+    under_target.append(row(target, target)[1])
+    mean = statistics.mean(under_target)
+    print("\nover the best fixed setting: " + (f"{mean / best:.3f}" if best else "none is within the target"))
 
 
 if __name__ == "__main__":

@@ -116,6 +116,14 @@ constexpr UnaryFunction kUnary[] = {
      "fabs(to_float8(x, 3, -9)) > ALPHA ? BETA * sign(x) : to_float8(x, 3, -9)"},
     {"to_f8e5m2", [](float x, float, float b) { return rounded_to_float8(x, kFloat8E5M2, b); },
      "fabs(to_float8(x, 2, -16)) > ALPHA ? BETA * sign(x) : to_float8(x, 2, -16)"},
+    // to_f8e4m3 whose beta is alpha, for GPUs with instructions for it
+    {"nearest_f8e4m3",
+     [](float x, float, float) { return rounded_to_float8(x, kFloat8E4M3, kFloat8E4M3.most); },
+     "nearest_e4m3(x)"},
+    // what becomes a stored f8e4m3; storing rounds and limits it
+    {"store_f8e4m3",
+     [](float x, float, float) { return rounded_to_float8(x, kFloat8E4M3, kFloat8E4M3.most); },
+     "x"},
     {"tanh", [](float x, float, float) { return std::tanh(x); }, "gate_tanh(x)"},
 };
 

@@ -134,9 +134,10 @@ void with_number(ElementType type, F&& f) {
     case ElementType::u64:
       return f(uint64_t{});
     case ElementType::f16:
+    case ElementType::f8e4m3:
       break;
   }
-  fail_unsupported("computing on f16 values on the host");
+  fail_unsupported("computing on " + std::string(name_of(type)) + " values on the host");
 }
 
 // Writes integers in the tensor's own type.

@@ -1,15 +1,20 @@
 // Names types in OpenCL C, converts constants, and checks tensors.
 #include "kernels/storage.h"
 
+#include <algorithm>
 #include <cstring>
 
+#include "kernels/base/float8.h"
 #include "kernels/shape_util.h"
 #include "kernels/tail.h"
 
 namespace clinfer {
 
 std::string storage_name(ElementType type) {
-  return type == ElementType::u8 ? "uchar" : type == ElementType::f16 ? "half" : "float";
+  return type == ElementType::u8       ? "uchar"
+         : type == ElementType::f8e4m3 ? "e4m3"
+         : type == ElementType::f16    ? "half"
+                                       : "float";
 }
 
 std::string moved_type(ElementType type) {
@@ -45,7 +50,11 @@ std::string value_type(ElementType type) {
 
 std::vector<std::byte> to_bytes(const std::vector<float>& values, ElementType type) {
   std::vector<std::byte> bytes(values.size() * size_of(type));
-  if (type == ElementType::f16) {
+  if (type == ElementType::f8e4m3) {
+    std::transform(values.begin(), values.end(), bytes.begin(), [](float value) {
+      return static_cast<std::byte>(float8_bits(value, kFloat8E4M3));
+    });
+  } else if (type == ElementType::f16) {
     auto* halves = reinterpret_cast<uint16_t*>(bytes.data());
     for (size_t i = 0; i < values.size(); ++i) halves[i] = float_to_half(values[i]);
   } else if (!values.empty()) {
@@ -77,15 +86,19 @@ std::string reject_float_data(const OpDesc& desc) {
 }
 
 std::string reject_bytes(const OpDesc& desc) {
-  if (desc.inputs[0].type != ElementType::u8 || desc.outputs[0].type != ElementType::u8)
+  if (!is_quantized(desc.inputs[0].type) || desc.outputs[0].type != desc.inputs[0].type)
     return "the data are not bytes";
   return reject_size(desc, 1);
 }
 
 std::string reject_byte_storage(const OpDesc& desc) {
-  if (desc.constants[1].empty() ||
-      (desc.constants[1].type() != ElementType::i8 && desc.constants[1].type() != ElementType::i16))
-    return "the weights are not constant small integers";
+  if (desc.constants[1].empty()) return "the weights are not constant";
+  if (desc.inputs[0].type == ElementType::f8e4m3) {
+    if (desc.constants[1].type() != ElementType::f8e4m3) return "the weights are not f8e4m3";
+  } else if (desc.constants[1].type() != ElementType::i8 &&
+             desc.constants[1].type() != ElementType::i16) {
+    return "the weights are not small integers";
+  }
   if (!is_float(desc.outputs[0].type) && !quantizes(desc.tail))
     return "the output is neither of a float type nor quantised";
   return reject_size(desc, 1);

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "kernels/scalar_functions.h"
+#include "kernels/storage.h"
 
 namespace clinfer {
 
@@ -132,7 +133,7 @@ std::string reject_tail(const OpDesc& desc, int vector, const TailAxes& axes) {
     if (!find_binary(op.function)) return "no element function " + op.function;
     const TensorDesc& operand = desc.inputs[op.operand];
     if (operand.shape.size() > rank) return "a tail operand has more dimensions than the output";
-    if (!is_float(operand.type) && operand.type != ElementType::u8)
+    if (!is_float(operand.type) && !is_quantized(operand.type))
       return "a tail operand is neither of a float type nor quantised";
     for (size_t d = 0; d < rank; ++d) {
       const Dim dim = dim_of(operand, rank, static_cast<int>(d));
@@ -251,8 +252,7 @@ class TailWriter {
       pass_tensor("IN", type, name, Argument::packed(plan_.packed.size(), sizeof(float)));
       plan_.packed.push_back([bytes = std::move(packed.bytes)] { return bytes; });
     } else {
-      if (operand.type == ElementType::f16) type = "half";
-      if (operand.type == ElementType::u8) type = "uchar";
+      type = storage_name(operand.type);
       strides = walked_strides(operand, rank, axes_);
       pass_tensor("IN", type, name, Argument::input(op.operand, size_of(operand.type)));
     }
@@ -264,10 +264,10 @@ class TailWriter {
     if (constant.empty() && !op.padded)
       ahead_ += "  for (int i = 0; i < count; i += 128 / sizeof(" + type +
                 "))\n    asm volatile(\"prefetch.global.L2 [%0];\" ::\"l\"(" + at + " + i));\n";
-    const bool bytes = type == "uchar";
-    if (bytes) pass("float2", name + "_scale", std::array<float, 2>{op.alpha, op.beta});
-    std::string scaled = bytes ? " * " + name + "_scale.s0" : "";
-    if (bytes && op.beta != 0) scaled += " + " + name + "_scale.s1";
+    const bool quantized = constant.empty() && is_quantized(operand.type);
+    if (quantized) pass("float2", name + "_scale", std::array<float, 2>{op.alpha, op.beta});
+    std::string scaled = quantized ? " * " + name + "_scale.s0" : "";
+    if (quantized && op.beta != 0) scaled += " + " + name + "_scale.s1";
     const int64_t offset = constant.empty() ? operand.offset : 0;
     const std::string loadv =
         aligned(desc_, offset, vector_, axes_, strides) ? "LOADV_ALIGNED(" : "LOADV(";
@@ -323,7 +323,8 @@ void add_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelSpec& 
 }
 
 bool quantizes(const std::vector<PostOp>& tail) {
-  return !tail.empty() && tail.back().function == "to_byte";
+  return !tail.empty() &&
+         (tail.back().function == "to_byte" || tail.back().function == "store_f8e4m3");
 }
 
 bool keeps(const std::vector<PostOp>& tail) {
@@ -356,7 +357,7 @@ void apply_tail(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Te
     }
     const BinaryFunction* f = find_binary(op.function);
     std::vector<float> other = inputs[op.operand].to_floats();
-    if (inputs[op.operand].type() == ElementType::u8)
+    if (is_quantized(inputs[op.operand].type()))
       for (float& y : other) y = op.alpha * y + op.beta;
     const TensorDesc operand =
         TensorDesc::row_major(inputs[op.operand].type(), inputs[op.operand].shape());
@@ -377,7 +378,7 @@ void apply_tail(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Te
       }
     }
   }
-  if (quantizes(desc.tail)) output = output.convert(ElementType::u8);
+  if (quantizes(desc.tail)) output = output.convert(desc.outputs[0].type);
 }
 
 }  // namespace clinfer

@@ -63,8 +63,8 @@ std::string reject_tail(const OpDesc& desc, int vector, const TailAxes& axes);
 // operand is y, which the text may change.
 std::string step_text(const PostOp& op, const std::string& type);
 
-// Returns true if the tail produces bytes ("to_byte"): output 0 then has type u8, and the operation
-// itself computes floats.
+// Returns true if the tail produces quantised values, and the operation itself computes floats:
+// bytes ("to_byte"; output 0 then has the type u8), or floats of 8 bits ("store_f8e4m3"; f8e4m3).
 bool quantizes(const std::vector<PostOp>& tail);
 
 // Returns true if the tail has a "keep": the last output is then the tail's, not the operation's.

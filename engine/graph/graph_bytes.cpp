@@ -29,7 +29,7 @@ const char* first_byte(const Tensor& value) { return static_cast<const char*>(va
 
 template <typename Stream, typename Type>
 void transfer_type(Stream& stream, Type& type) {
-  stream.choice(type, ElementType::boolean);
+  stream.choice(type, ElementType::f8e4m3);
 }
 
 template <typename Stream, typename Numbers>

@@ -1,5 +1,5 @@
 // The floats of 8 bits that models store and round to. The engine computes with their values in f32
-// or f16.
+// or f16, or multiplies values of e4m3 by matrix instructions.
 #pragma once
 
 #include <algorithm>
@@ -49,6 +49,18 @@ inline float rounded_to_float8(float x, const Float8Format& format, float beyond
   const int step = has_exponent ? std::max(std::ilogb(x) - format.mantissa, format.least) : 0;
   const float y = std::ldexp(std::nearbyint(std::ldexp(x, -step)), step);
   return std::fabs(y) > format.most ? std::copysign(beyond, y) : y;
+}
+
+// Returns the stored bits of the nearest value, which is the largest one for numbers beyond it.
+inline uint8_t float8_bits(float x, const Float8Format& format) {
+  const auto sign = static_cast<uint8_t>(std::signbit(x) ? 0x80 : 0);
+  const float y = std::fabs(rounded_to_float8(x, format, format.most));
+  if (std::isnan(y)) return sign | 0x7f;
+  if (y == 0) return sign;
+  const int lowest = format.least + format.mantissa;  // exponent of numbers with an implied one
+  const int exponent = std::max(std::ilogb(y), lowest);
+  const auto fraction = static_cast<int>(std::ldexp(y, format.mantissa - exponent));
+  return static_cast<uint8_t>(sign + ((exponent - lowest) << format.mantissa) + fraction);
 }
 
 }  // namespace clinfer

@@ -11,6 +11,7 @@
 
 #include "kernels/base/default_floats.h"
 #include "kernels/base/error.h"
+#include "kernels/base/float8.h"
 
 namespace clinfer {
 
@@ -19,6 +20,7 @@ size_t size_of(ElementType type) {
     case ElementType::i8:
     case ElementType::u8:
     case ElementType::boolean:
+    case ElementType::f8e4m3:
       return 1;
     case ElementType::f16:
     case ElementType::i16:
@@ -37,13 +39,17 @@ size_t size_of(ElementType type) {
 }
 
 std::string_view name_of(ElementType type) {
-  constexpr std::string_view names[] = {"f32", "f16", "f64", "i8",  "u8",  "i16",
-                                        "u16", "i32", "u32", "i64", "u64", "boolean"};
+  constexpr std::string_view names[] = {"f32", "f16", "f64", "i8",  "u8",      "i16",   "u16",
+                                        "i32", "u32", "i64", "u64", "boolean", "f8e4m3"};
   return names[static_cast<size_t>(type)];
 }
 
 bool is_float(ElementType type) {
   return type == ElementType::f32 || type == ElementType::f16 || type == ElementType::f64;
+}
+
+bool is_quantized(ElementType type) {
+  return type == ElementType::u8 || type == ElementType::f8e4m3;
 }
 
 int64_t count(const Shape& shape) {
@@ -176,6 +182,10 @@ struct Half {
   uint16_t bits;
 };
 
+struct Float8 {
+  uint8_t bits;
+};
+
 // A byte of a boolean tensor. A model's bytes may have any value, but a C++ bool must be 0 or 1.
 struct Boolean {
   uint8_t byte;
@@ -209,6 +219,8 @@ void with_type(ElementType type, F&& f) {
       return f(static_cast<uint64_t*>(nullptr));
     case ElementType::boolean:
       return f(static_cast<Boolean*>(nullptr));
+    case ElementType::f8e4m3:
+      return f(static_cast<Float8*>(nullptr));
   }
 }
 
@@ -218,10 +230,14 @@ To convert_one(From value) {
     return value;
   } else if constexpr (std::is_same_v<From, Half>) {
     return convert_one<To>(half_to_float(value.bits));
+  } else if constexpr (std::is_same_v<From, Float8>) {
+    return convert_one<To>(float8_value(value.bits, kFloat8E4M3));
   } else if constexpr (std::is_same_v<From, Boolean>) {
     return convert_one<To>(static_cast<uint8_t>(value.byte != 0));
   } else if constexpr (std::is_same_v<To, Half>) {
     return Half{float_to_half(static_cast<float>(value))};
+  } else if constexpr (std::is_same_v<To, Float8>) {
+    return Float8{float8_bits(static_cast<float>(value), kFloat8E4M3)};
   } else if constexpr (std::is_same_v<To, Boolean>) {
     return Boolean{static_cast<uint8_t>(value != From{0})};
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {

@@ -12,11 +12,28 @@
 
 namespace clinfer {
 
-enum class ElementType : uint8_t { f32, f16, f64, i8, u8, i16, u16, i32, u32, i64, u64, boolean };
+// f8e4m3 (float8.h) is a type of stored values only: kernels and the host compute in f32 with it.
+enum class ElementType : uint8_t {
+  f32,
+  f16,
+  f64,
+  i8,
+  u8,
+  i16,
+  u16,
+  i32,
+  u32,
+  i64,
+  u64,
+  boolean,
+  f8e4m3
+};
 
 size_t size_of(ElementType type);            // in bytes
 std::string_view name_of(ElementType type);  // "f32", ... as in IR's element_type
-bool is_float(ElementType type);
+bool is_float(ElementType type);             // f32, f16 or f64
+// Returns whether quantised activations are stored in this type: u8 or f8e4m3.
+bool is_quantized(ElementType type);
 
 // Dimensions in the IR's order ([N, C, H, W] for images). A scalar is the empty shape.
 using Shape = std::vector<int64_t>;

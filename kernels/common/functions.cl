@@ -14,10 +14,37 @@
 #define round_even(x) rint(x)
 #endif
 
-// Rounds to a float with `bits` bits behind the point, and to multiples of 2^least.
-#define float8_step(x, bits, least) (max(ilogb(x), (least) + (bits)) - (bits))
-#define to_float8(x, bits, least) \
-  ldexp(rint(ldexp(x, -float8_step(x, bits, least))), float8_step(x, bits, least))
+// Rounds to a float with `bits` bits behind the point, and to multiples of 2^least. `unit`, the last
+// bit's value, comes from the exponent of x; it is limited so that the inverse exists.
+#define DEFINE_TO_FLOAT8(F, I)                                                                 \
+  inline F __attribute__((overloadable)) to_float8(F x, int bits, int least) {                 \
+    const I unit = clamp((as_##I(x) & 0x7f800000) - (I)(bits << 23), (I)((127 + least) << 23), \
+                         (I)((127 + 64) << 23));                                               \
+    return round_even(x * as_##F((I)(254 << 23) - unit)) * as_##F(unit);                       \
+  }
+DEFINE_TO_FLOAT8(float, int)
+DEFINE_TO_FLOAT8(float2, int2)
+DEFINE_TO_FLOAT8(float4, int4)
+DEFINE_TO_FLOAT8(float8, int8)
+DEFINE_TO_FLOAT8(float16, int16)
+// Rounds to the nearest number of e4m3, at most 448. GPUs of compute capability 9.0 have instructions
+// for two numbers.
+#ifdef __NV_CL_C_VERSION
+inline float2 __attribute__((overloadable)) nearest_e4m3(float2 x) {
+  return floats_of_e4m3(e4m3_of_floats(x));
+}
+inline float __attribute__((overloadable)) nearest_e4m3(float x) {
+  return nearest_e4m3((float2)(x, 0.0f)).x;
+}
+inline float4 __attribute__((overloadable)) nearest_e4m3(float4 x) {
+  return (float4)(nearest_e4m3(x.lo), nearest_e4m3(x.hi));
+}
+inline float8 __attribute__((overloadable)) nearest_e4m3(float8 x) {
+  return (float8)(nearest_e4m3(x.lo), nearest_e4m3(x.hi));
+}
+#else
+#define nearest_e4m3(x) at_most(at_least(to_float8(x, 3, -9), -448.0f), 448.0f)
+#endif
 
 // Limits a number to 0 .. 1, which NVIDIA's GPUs do in the instruction that computes it.
 #ifdef __NV_CL_C_VERSION

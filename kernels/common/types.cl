@@ -300,3 +300,4 @@ inline void store_aligned_level16(float16 v, __global uchar* p) {
 #define STORE_ALIGNED_unit_8(v, p) STORE_ALIGNED_level_8(LEVELS_OF_UNITS(v), p)
 #define STORE_ALIGNED_unit_16(v, p) STORE_ALIGNED_level_16(LEVELS_OF_UNITS(v), p)
 #define STOREV_ALIGNED(type, V, v, p) CAT(CAT(STORE_ALIGNED_, type), CAT(_, V))(v, p)
+#include "kernels/common/float8.cl"

@@ -17,7 +17,11 @@
 #else
 #define SUM float
 #define START_SUMS
+#if FLOAT8
+#define ELEMENTS 16
+#else
 #define ELEMENTS 8
+#endif
 #endif
 
 // Declares `tiles` with LOCAL_BYTES bytes, and limits registers. OpenCL C can declare at most 48 KiB, so
@@ -59,6 +63,7 @@ inline ulong FN(descriptor)(__local const uint4* tile) {
 }
 #else
 #define UNROLL
+#define FINISH(sums)
 inline void FN(copy_pixels)(__local uint4* to, __global const uint4* from, bool inside) {
   *to = inside ? *from : (uint4)(0);
 }
@@ -69,6 +74,10 @@ inline void FN(copy_pixels)(__local uint4* to, __global const uint4* from, bool 
 #if BYTES
 inline int FN(product)(__local const uint4* a, __local const uint4* b, int i) {
   return ((__local const uchar*)a)[i] * ((__local const char*)b)[i];
+}
+#elif FLOAT8
+inline float FN(product)(__local const uint4* a, __local const uint4* b, int i) {
+  return float_of_e4m3(((__local const uchar*)a)[i]) * float_of_e4m3(((__local const uchar*)b)[i]);
 }
 #else
 inline float FN(product)(__local const uint4* a, __local const uint4* b, int i) {
@@ -89,10 +98,35 @@ inline float FN(product)(__local const uint4* a, __local const uint4* b, int i) 
 #else
 #define START(i) 0
 #endif
-#define DECLARE_SUMS                                             \
-  const int first_channel = block * COLUMNS + lane % 4 * VECTOR; \
-  SUM sums[COLUMNS / 2];                                         \
-  UNROLL for (int i = 0; i < COLUMNS / 2; ++i) { sums[i] = START(i); }
+#define DECLARE_SUMS                                                   \
+  const int first_channel = block * COLUMNS + lane % 4 * VECTOR;       \
+  SUM sums[COLUMNS / 2];                                               \
+  UNROLL for (int i = 0; i < COLUMNS / 2; ++i) { sums[i] = START(i); } \
+  DECLARE_TOTALS
+
+// Keeps sums short: ADD_PARTIAL, after each step, moves what PARTIAL_STEPS steps added up to a total, and
+// ADD_TOTALS, after all steps, gives the whole sums.
+#ifdef PARTIAL_STEPS
+#define DECLARE_TOTALS     \
+  SUM totals[COLUMNS / 2]; \
+  int partial = 0;         \
+  UNROLL for (int i = 0; i < COLUMNS / 2; ++i) { totals[i] = 0; }
+#define ADD_PARTIAL                                \
+  if (++partial == PARTIAL_STEPS) {                \
+    FINISH(sums);                                  \
+    UNROLL for (int i = 0; i < COLUMNS / 2; ++i) { \
+      totals[i] += sums[i];                        \
+      sums[i] = 0;                                 \
+    }                                              \
+    partial = 0;                                   \
+  }
+#define ADD_TOTALS \
+  UNROLL for (int i = 0; i < COLUMNS / 2; ++i) { sums[i] += totals[i]; }
+#else
+#define DECLARE_TOTALS
+#define ADD_PARTIAL
+#define ADD_TOTALS
+#endif
 
 // Adds the sums of the other slices to those of the first one, in the tiles' local memory; the
 // other slices are finished then.

@@ -24,8 +24,8 @@ std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
   const Shape& data = context.inputs[0].shape;
   const ConvShape s =
       resolve_convolution(context.type, context.attributes, data, context.inputs[1].shape);
-  const ElementType type = context.inputs[0].type;  // the sums of bytes have the type float
-  return {{type == ElementType::u8 ? ElementType::f32 : type, s.output(data.size()), {}}};
+  const ElementType type = context.inputs[0].type;  // sums of quantised values are floats
+  return {{is_quantized(type) ? ElementType::f32 : type, s.output(data.size()), {}}};
 }
 
 // Sums in double, one row of outputs at a time.
@@ -209,7 +209,7 @@ std::vector<OpDef> convolution_ops() {
   convolution.layout = LayoutRule::image;
   // Computes integer sums in floats, as models with dynamic quantisation need them (ConvInteger).
   convolution.expand = [](Expansion& x) {
-    if (x.info(0).type != ElementType::u8) compute_in_floats(x, 2, true);
+    if (!is_quantized(x.info(0).type)) compute_in_floats(x, 2, true);
   };
   OpDef grouped = convolution;
   grouped.type = "GroupConvolution";

@@ -88,7 +88,8 @@ bool keeps_order(const OpDesc& desc) {
   const size_t rank = desc.outputs[0].shape.size();
   return std::all_of(desc.tail.begin(), desc.tail.end(), [&](const PostOp& op) {
     if (op.is_unary())
-      return op.function == "relu" || op.function == "clamp" || op.function == "to_byte";
+      return op.function == "relu" || op.function == "clamp" || op.function == "to_byte" ||
+             op.function == "store_f8e4m3";
     const Tensor& constant = desc.constants[static_cast<size_t>(op.operand)];
     if (constant.empty() || !is_float(constant.type()) || op.padded) return false;
     // All pixels of a channel have the same constant.

@@ -28,8 +28,10 @@ enum class Kind {
   convert_like,
   select,
   fake_quantize,
-  quantize,    // x, scale, shift -> byte: round(x * scale + shift) - lowest in 0..levels-1
-  dequantize,  // byte, scale, shift -> byte * scale + shift
+  // x, scale, shift -> byte: round(x * scale + shift) - lowest in 0..levels-1; or the nearest
+  // f8e4m3, if this is the attribute "type"
+  quantize,
+  dequantize,  // byte or f8e4m3, scale, shift -> x * scale + shift
 };
 
 struct Entry {
@@ -38,6 +40,10 @@ struct Entry {
   Kind kind;
   const char* function;  // set if it does not depend on attributes
 };
+
+bool quantizes_to_float8(const Attributes& attributes) {
+  return attributes.get_string("type", "") == kFloat8E4M3.name;
+}
 
 constexpr Entry kTable[] = {
     {"Abs", 1, Kind::unary, "abs"},
@@ -108,7 +114,7 @@ constexpr Entry kTable[] = {
     {"Select", 1, Kind::select, "select"},
     {"FakeQuantize", 1, Kind::fake_quantize, "fake_quantize"},
     {"Quantize", 1, Kind::quantize, "quantize"},
-    {"Dequantize", 1, Kind::dequantize, "dequantize"},
+    {"Dequantize", 1, Kind::dequantize, "scale_and_shift"},
 };
 
 const Entry& entry_of(const std::string& type) {
@@ -298,7 +304,7 @@ std::vector<ValueInfo> infer_elementwise(const ShapeContext& context) {
       type = ElementType::boolean;
       break;
     case Kind::quantize:
-      type = ElementType::u8;
+      type = quantizes_to_float8(context.attributes) ? ElementType::f8e4m3 : ElementType::u8;
       break;
     case Kind::dequantize:
       type = ElementType::f32;
@@ -392,7 +398,7 @@ void evaluate_floats(const ElementFunction& function, const std::vector<Shape>& 
       return to_byte->apply(in[0][at[0]] * in[1][at[1]] + in[2][at[2]], function.alpha,
                             function.beta);
     });
-  } else if (function.name == "dequantize") {
+  } else if (function.name == "scale_and_shift") {
     each([&](At at) { return in[0][at[0]] * in[1][at[1]] + in[2][at[2]]; });
   } else if (function.name == "to_boolean") {
     each([&](At at) { return in[0][at[0]] != 0 ? 1.f : 0.f; });
@@ -529,7 +535,10 @@ TailSteps elementwise_as_tail(const OpDesc& desc, int main) {
   if (entry.kind == Kind::quantize) {
     if (main != 0) return {};
     const ElementFunction function = element_function(desc, desc.constants);
-    return {{{"multiply", 0, 0, 1}, {"add", 0, 0, 2}, {"to_byte", function.alpha, function.beta}},
+    const bool float8 = quantizes_to_float8(desc.attributes);
+    return {{{"multiply", 0, 0, 1},
+             {"add", 0, 0, 2},
+             {float8 ? "store_f8e4m3" : "to_byte", function.alpha, function.beta}},
             {}};
   }
   if (!is_float(desc.outputs[0].type) || !is_float(desc.inputs[main].type)) return {};
@@ -664,6 +673,8 @@ ElementFunction element_function(const OpDesc& desc, std::span<const Tensor> val
   } else if (desc.type == "FakeQuantize") {
     f.alpha = static_cast<float>(attributes.get_int("levels"));
     f.beta = stated_step(attributes);
+  } else if (entry.kind == Kind::quantize && quantizes_to_float8(attributes)) {
+    f = {"scale_and_shift", -kFloat8E4M3.most, kFloat8E4M3.most};  // storing rounds and limits
   } else if (entry.kind == Kind::quantize) {
     f.alpha = static_cast<float>(attributes.get_int("lowest", 0));
     f.beta = f.alpha + static_cast<float>(attributes.get_int("levels") - 1);

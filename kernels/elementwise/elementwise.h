@@ -13,6 +13,7 @@ namespace clinfer {
 // An operation with its parameters: a function of the elements of its first `operands` inputs.
 // `name` is one of scalar_functions.h, of the integer table below, or
 //   identity, to_boolean
+//   scale_and_shift (x, scale, shift)
 //   select         (condition, then, else)
 //   fake_quantize  (x, input low, input high, output low, output high; alpha: levels, beta: the
 //                  stated step of the input, or 0)

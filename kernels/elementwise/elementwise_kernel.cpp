@@ -106,9 +106,14 @@ void widen_channels(Program& program) {
   inner.size *= pixels;
 }
 
-// Returns whether the output holds quantised values (not booleans): integers from 0 to 255 before
-// they are stored.
-bool makes_bytes(const OpDesc& desc) { return desc.type == "Quantize" || quantizes(desc.tail); }
+// Returns the name of the type of stored elements; "" for types with which no kernel computes.
+std::string element_type(ElementType type) {
+  return type == ElementType::f8e4m3 ? storage_name(type) : value_type(type);
+}
+
+// Returns whether the output holds quantised values (not booleans), which are floats before they
+// are stored.
+bool makes_quantized(const OpDesc& desc) { return desc.type == "Quantize" || quantizes(desc.tail); }
 
 Program make_program(const OpDesc& desc) {
   Program program;
@@ -133,7 +138,7 @@ Program make_program(const OpDesc& desc) {
     if (!op.is_unary()) {
       add(static_cast<size_t>(op.operand), false);
       Operand& operand = program.operands.back();
-      if (operand.view.type == ElementType::u8) operand.scale = {op.alpha, op.beta};
+      if (is_quantized(operand.view.type)) operand.scale = {op.alpha, op.beta};
     }
 
   // Orders the loops as in the output's memory, without dimensions of size 1.
@@ -170,7 +175,8 @@ Program make_program(const OpDesc& desc) {
 
   widen_channels(program);
   const Loop& inner = program.loops.back();
-  program.vectors = (is_float(out.type) || makes_bytes(desc)) && inner.out == 1 && inner.size >= 4;
+  program.vectors =
+      (is_float(out.type) || makes_quantized(desc)) && inner.out == 1 && inner.size >= 4;
   for (size_t k = 0; k < program.operands.size(); ++k) {
     const Operand& operand = program.operands[k];
     program.vectors &= is_float(operand.view.type) || operand.scale || desc.type == "Dequantize";
@@ -197,7 +203,7 @@ bool aligned(const Program& program, const OpDesc& desc, const DeviceTraits& tra
 std::string reject_elementwise(const OpDesc& desc, const DeviceTraits&) {
   const TensorDesc& out = desc.outputs[0];
   if (out.elements() == 0) return "the output is empty";
-  if (value_type(out.type).empty()) return "does not write " + std::string(name_of(out.type));
+  if (element_type(out.type).empty()) return "does not write " + std::string(name_of(out.type));
   if (!desc.tail.empty() && !is_float(out.type) && !quantizes(desc.tail))
     return "takes a tail on floats only";
   size_t operands = 0;
@@ -227,7 +233,7 @@ std::string reject_elementwise(const OpDesc& desc, const DeviceTraits&) {
     if (out.span() > std::numeric_limits<int32_t>::max())
       return "the output spans more than an int can count";
     for (const Operand& operand : program.operands) {
-      if (operand.constant.empty() && value_type(operand.view.type).empty())
+      if (operand.constant.empty() && element_type(operand.view.type).empty())
         return "does not read " + std::string(name_of(operand.view.type));
       if (desc.inputs[operand.input].span() > std::numeric_limits<int32_t>::max())
         return "an input spans more than an int can count";
@@ -319,7 +325,7 @@ std::string base_expression(const Program& program) {
   if (f.name == "quantize")
     return with_parameters("round_even(fmin(fmax(x * y + z0, ALPHA), BETA)) - ALPHA", f.alpha,
                            f.beta);
-  if (f.name == "dequantize") return "x * y + z0";
+  if (f.name == "scale_and_shift") return "x * y + z0";
   if (f.operands == 1) return with_parameters(find_unary(f.name)->opencl, f.alpha, f.beta);
   return std::string(find_binary(f.name)->opencl);
 }
@@ -351,15 +357,17 @@ std::string function_text(const char* name, const std::string& type, const Progr
 
 std::string load_text(const std::string& stored, bool floats, const std::string& at) {
   if (stored == "half") return "vload_half(0, " + at + ")";
+  if (stored == "e4m3") return "LOAD_e4m3_1(" + at + ")";
   const std::string value = "*(" + at + ")";
   return floats ? "convert_float(" + value + ")" : "convert_int(" + value + ")";
 }
 
 // Lets integers wrap around, except for results of float functions.
 std::string store_text(const OpDesc& desc, const Program& program) {
-  const std::string stored = value_type(desc.outputs[0].type);
+  const std::string stored = element_type(desc.outputs[0].type);
   if (stored == "half") return "vstore_half_rte(v, 0, p)";
   if (stored == "float") return "*(p) = (v)";
+  if (stored == "e4m3") return "STORE_e4m3_1(v, p)";
   const char* how = program.floats ? "_sat_rtz" : is_rounded(program) ? "_sat" : "";
   return "*(p) = convert_" + stored + how + "(v)";
 }
@@ -397,7 +405,7 @@ KernelPlan plan_elementwise(const OpDesc& desc, const DeviceTraits& traits,
   spec.defines = {{"V", std::to_string(vector)},
                   {"DIMS", std::to_string(dims)},
                   {"N", std::to_string(n)},
-                  {"OUT_T", value_type(desc.outputs[0].type)},
+                  {"OUT_T", element_type(desc.outputs[0].type)},
                   {"STORE_ONE(v, p)", store_text(desc, program)},
                   {"GROUP", std::to_string(group)}};
   define_access(spec, vector > 1 && aligned(program, desc, traits, vector));
@@ -425,7 +433,7 @@ KernelPlan plan_elementwise(const OpDesc& desc, const DeviceTraits& traits,
   std::string operands, single, wide;
   for (size_t k = 0; k < n; ++k) {
     Operand& operand = program.operands[k];
-    std::string stored = value_type(operand.view.type);
+    std::string stored = element_type(operand.view.type);
     if (operand.constant.empty()) {
       spec.arguments.push_back(Argument::input(operand.input, size_of(operand.view.type)));
     } else {

@@ -113,8 +113,8 @@ std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
   };
   const Shape shape = resolve(context.attributes, desc(0), desc(1)).out_shape();
   checked_count(shape);
-  const ElementType type = context.inputs[0].type;  // the sums of bytes have the type float
-  return {{type == ElementType::u8 ? ElementType::f32 : type, shape, {}}};
+  const ElementType type = context.inputs[0].type;  // sums of quantised values are floats
+  return {{is_quantized(type) ? ElementType::f32 : type, shape, {}}};
 }
 
 // Sums in double.
@@ -234,7 +234,8 @@ Product resolve_constant(const OpDesc& desc) {
 // Does what reject_weights() does, but takes integers as weights for sums of bytes.
 std::string reject_weights_of_any(const OpDesc& desc) {
   const Product p = resolve_constant(desc);
-  return takes_bytes(desc) ? reject_shared_weights(desc, p) : reject_weights(desc, p);
+  return is_quantized(desc.inputs[0].type) ? reject_shared_weights(desc, p)
+                                           : reject_weights(desc, p);
 }
 
 std::string reject_fully_connected(const OpDesc& desc, const DeviceTraits& traits) {
@@ -595,7 +596,7 @@ std::vector<OpDef> matmul_ops() {
                      &kBf16, &kFullyConnected, &kAmx, &kInt8, &kGeneral};
   matmul.layout = LayoutRule::any_to_rows;
   matmul.expand = [](Expansion& x) {
-    if (x.info(0).type != ElementType::u8) compute_in_floats(x, 2, true);
+    if (!is_quantized(x.info(0).type)) compute_in_floats(x, 2, true);
   };
   return {std::move(matmul)};
 }

@@ -153,7 +153,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
             values.push_back(taps > 0 ? static_cast<float>(sum / static_cast<double>(taps)) : 0.f);
           }
         }
-  if (!is_float(outputs[0].type()))
+  if (!is_float(outputs[0].type()) && outputs[0].type() != ElementType::f8e4m3)
     for (float& value : values) value = std::nearbyint(value);
   outputs[0] = Tensor::of(outputs[0].type(), outputs[0].shape(), values);
   if (outputs.size() > 1) store_ints(indices, outputs[1]);
@@ -182,9 +182,9 @@ Args common_arguments(const OpDesc& desc, const PoolShape& s) {
   return args;
 }
 
-// Refuses types. The maxima of bytes are bytes; the tail may convert floats to bytes.
+// Refuses types. The maxima of quantised values are quantised; the tail may quantise floats.
 std::string reject_stored(const OpDesc& desc) {
-  const bool bytes = desc.type == "MaxPool" && desc.inputs[0].type == ElementType::u8;
+  const bool bytes = desc.type == "MaxPool" && is_quantized(desc.inputs[0].type);
   if (bytes && desc.tail.empty() && desc.outputs.size() == 1) return reject_bytes(desc);
   return reject_float_data(desc);
 }

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Writes networks that many people use as OpenVINO IR or ONNX with random weights: for speed and kernel tuning, not for results.
 
-    networks.py FOLDER [NAME...] [--small] [--int8] [--tiny] [--onnx [--opset 17|18|20]]
+    networks.py FOLDER [NAME...] [--small] [--int8 | --fp8] [--tiny] [--onnx [--opset 17|18|20]]
 
 Writes FOLDER/NAME.xml and .bin, or NAME.onnx; all convolutional networks unless some are named. The layers are those of the trained
 networks, for one picture: YOLOv8 and YOLO11 n, s and m at 640x640; ResNet-18 and -50, MobileNet-v2 and -v3-large at 224x224; and with
 attention Swin, DETR, RT-DETR, D-FINE, RF-DETR, SegFormer, MobileViT, SVTR, YOLO12, ViT, DeiT, CLIP, Depth Anything, TinyViT, in the
 operations that exporters write. --small lets the layers share their weights: enough for plans. --int8 quantises what convolutions and
-products read and what is added up, as NNCF writes it: with FakeQuantize, weights by output channel. --tiny writes networks with attention
+products read and what is added up, as NNCF writes it: with FakeQuantize, weights by output channel; --fp8 does so by FakeConvert to
+f8e4m3. --tiny writes networks with attention
 (all unless some are named) with few layers of few channels, for tests of values. Needs nothing but Python 3.8+; --onnx needs the package onnx.
 """
 import argparse
@@ -318,16 +319,16 @@ TINY = {**windows.TINY, **detr.TINY, **hybrids.TINY, "yolo12n": {"size": 128, "c
 NETWORKS = {**CONVOLUTIONAL, **MOBILE, **TRANSFORMERS}
 
 
-def write(folder, name, small=False, int8=False, onnx=0, tiny=False):
+def write(folder, name, small=False, quantized_to=None, onnx=0, tiny=False):
     """The path of the file that it writes. onnx: 0 for IR, or the version of the operations."""
     if onnx:
         from architectures.onnx_network import OnnxNetwork
         net = OnnxNetwork(small, onnx)
     else:
-        net = Network(small, int8)
+        net = Network(small, quantized_to)
     function, arguments = NETWORKS[name]
     function(net, **{**arguments, **(TINY[name] if tiny else {})})
-    path = folder / f"{name}{'_int8' if int8 else ''}{'_tiny' if tiny else ''}.{'onnx' if onnx else 'xml'}"
+    path = folder / f"{name}{f'_{quantized_to}' if quantized_to else ''}{'_tiny' if tiny else ''}.{'onnx' if onnx else 'xml'}"
     net.write(path)
     return path
 
@@ -337,18 +338,19 @@ def main():
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="*", choices=[[], *NETWORKS], metavar="NAME", help=", ".join(NETWORKS))
     parser.add_argument("--small", action="store_true")
-    parser.add_argument("--int8", action="store_true")
+    parser.add_argument("--int8", dest="quantized_to", action="store_const", const="int8")
+    parser.add_argument("--fp8", dest="quantized_to", action="store_const", const="fp8")
     parser.add_argument("--onnx", action="store_true")
     parser.add_argument("--opset", type=int, choices=(17, 18, 20), default=17)
     parser.add_argument("--tiny", action="store_true")
     args = parser.parse_args()
-    if args.onnx and args.int8:
-        parser.error("--int8 is for IR")
+    if args.onnx and args.quantized_to:
+        parser.error("--int8 and --fp8 are for IR")
     if no_tiny := [name for name in args.names if args.tiny and name not in TINY]:
         parser.error(f"{no_tiny[0]} has no tiny form; these have: {', '.join(TINY)}")
     args.folder.mkdir(parents=True, exist_ok=True)
     for name in args.names or (TINY if args.tiny else CONVOLUTIONAL):
-        print(write(args.folder, name, args.small, args.int8, args.opset if args.onnx else 0, args.tiny))
+        print(write(args.folder, name, args.small, args.quantized_to, args.opset if args.onnx else 0, args.tiny))
 
 
 if __name__ == "__main__":

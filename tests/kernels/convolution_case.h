@@ -20,8 +20,8 @@ struct ConvolutionCase {
   const char* zero_point = "0";  // of bytes
 };
 
-// `data` is f32, f16 with weights that are halves, too, or u8 with weights of i8, or of i16 if these are
-// `shifted`.
+// `data` is f32, f16 with weights that are halves, too, f8e4m3 with weights of the same, or u8 with
+// weights of i8, or of i16 if these are `shifted`.
 inline OpDesc describe(const ConvolutionCase& c, ElementType data, std::vector<Tensor>& inputs,
                        bool shifted = false) {
   const bool bytes = data == ElementType::u8, halves = data == ElementType::f16;
@@ -37,6 +37,8 @@ inline OpDesc describe(const ConvolutionCase& c, ElementType data, std::vector<T
   } else {
     inputs = {random_tensor(c.data, -1, 1, 1), random_tensor(c.filter, -1, 1, 2)};
   }
+  if (data == ElementType::f8e4m3)
+    for (Tensor& input : inputs) input = input.convert(data);
   if (halves) inputs[1] = inputs[1].convert(ElementType::f16).convert(ElementType::f32);
   OpDesc desc = make_desc(c.type, 1, given, inputs, {false, true});
   if (halves) desc.inputs[0].type = desc.outputs[0].type = ElementType::f16;
@@ -83,6 +85,17 @@ inline void add_bytes(OpDesc& desc, std::vector<Tensor>& inputs) {
       with_gaps(TensorDesc::channels_last(ElementType::u8, desc.outputs[0].shape), 3, 1));
   desc.constants.push_back({});
   desc.tail.push_back({"add", 0.25f, -30, static_cast<int>(inputs.size()) - 1});
+}
+
+// Rounds to f8e4m3, adds an activation of the same, whose numbers are to be multiplied by 0.25, and
+// makes the result one.
+inline void add_float8_and_store(OpDesc& desc, std::vector<Tensor>& inputs) {
+  add_activation(desc, inputs, "add",
+                 random_tensor(desc.outputs[0].shape, -9, 9, 5).convert(ElementType::f8e4m3));
+  desc.tail.back().alpha = 0.25f;
+  desc.tail.insert(desc.tail.end() - 1, {"to_f8e4m3", 448, 448});
+  desc.tail.push_back({"store_f8e4m3", -448, 448});
+  desc.outputs[0].type = ElementType::f8e4m3;
 }
 
 // A factor and a shift per channel, then a conversion to bytes with `levels` steps.

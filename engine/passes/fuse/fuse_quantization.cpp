@@ -19,7 +19,9 @@ void fuse_quantization(Graph& graph, const PassContext& context) {
       continue;
     const Edge bytes = node->inputs[0];
     const Node& quantize = *bytes.node;
-    if (!quantize.is("Quantize") || !quantize.tail.empty() || graph.use_count(bytes) != 1) continue;
+    if (!quantize.is("Quantize") || quantize.outputs[0].type != ElementType::u8 ||
+        !quantize.tail.empty() || graph.use_count(bytes) != 1)
+      continue;
     Node fused = as_fused_convolution(*node);
     add_with_prefix(fused.attributes, kQuantizePrefix, quantize.attributes);
     const size_t own = own_inputs(*node);

@@ -1,9 +1,10 @@
-// Lets quantised models compute in integers. A FakeQuantize becomes Quantize (floats to bytes) and
-// Dequantize (bytes to floats). Operations that only move values then move bytes. Convolutions and
-// products whose weights lie on a grid of at most 256 values compute with the bytes, and apply a
-// factor per output channel to the exact sums. Where no operation computes with the bytes in the
-// end, the FakeQuantize stays. This pass is for devices with an instruction that adds up products
-// of bytes; others keep the floats.
+// Lets quantised models compute in integers, or in floats of 8 bits. A FakeQuantize becomes
+// Quantize (floats to bytes) and Dequantize (bytes to floats), and so does a ToFloat8 of f8e4m3.
+// Operations that only move values then move bytes. Convolutions and products whose weights lie on
+// a grid of at most 256 values compute with the bytes, and apply a factor per output channel to the
+// exact sums; with f8e4m3 the weights must be numbers of this format times a factor. Where no
+// operation computes with the bytes in the end, the FakeQuantize or ToFloat8 stays. This pass is
+// for devices with an instruction that adds up products of bytes; others keep the floats.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -12,6 +13,7 @@
 
 #include "engine/graph/insertion.h"
 #include "engine/passes/passes.h"
+#include "kernels/base/float8.h"
 #include "kernels/elementwise/elementwise.h"
 
 namespace clinfer {
@@ -24,10 +26,13 @@ bool close(std::span<const float> a, std::span<const float> b) {
 }
 
 // The meaning of bytes: the value is (byte - zero) * step. Step and zero have one element, or one
-// per channel (dimension 1).
+// per channel (dimension 1). Bytes may be numbers of f8e4m3, whose zero is 0.
 struct Grid {
   std::vector<float> step, zero;
-  bool same(const Grid& other) const { return zero == other.zero && close(step, other.step); }
+  ElementType type = ElementType::u8;
+  bool same(const Grid& other) const {
+    return type == other.type && zero == other.zero && close(step, other.step);
+  }
 };
 
 // A FakeQuantize whose results fit bytes: byte = round(x * scale + shift) - lowest, in 0..levels-1.
@@ -95,15 +100,15 @@ std::optional<ByteRange> byte_range(const Node& node) {
 }
 
 // Finds the coarsest grid on which all values lie less than 256 steps apart, and returns its step.
-// `integers` gets the values in steps; they exceed bytes where the file's grid had a zero point of
-// its own.
-std::optional<float> find_grid(std::span<const float> values, std::vector<int16_t>& integers) {
+// `integers` gets the values in steps; they exceed bytes where the file's grid had
+// a zero point of its own.
+std::optional<float> find_grid(std::span<const float> values, std::vector<float>& integers) {
   constexpr float kExact = 2e-3f;  // as a share of a step
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
   const auto whole = [](float v) { return std::nearbyint(v) == v; };
   if (*high - *low <= 255 && std::max(*high, -*low) <= 255 &&
       std::all_of(values.begin(), values.end(), whole)) {  // the file's own integers
-    for (float v : values) integers.push_back(static_cast<int16_t>(v));
+    integers.insert(integers.end(), values.begin(), values.end());
     return 1.f;
   }
   float largest = 0;
@@ -119,10 +124,34 @@ std::optional<float> find_grid(std::span<const float> values, std::vector<int16_
       return std::fabs(v * factor - std::nearbyint(v * factor)) <= kExact;
     };
     if (!std::all_of(values.begin(), values.end(), fits)) continue;
-    for (float v : values) integers.push_back(static_cast<int16_t>(std::nearbyint(v * factor)));
+    for (float v : values) integers.push_back(std::nearbyint(v * factor));
     return 1 / factor;
   }
   return {};
+}
+
+// Finds a step of which all values are multiples by numbers of f8e4m3, and returns it. `numbers`
+// gets these. The largest one has the largest exponent, so that only its mantissa is to be found.
+std::optional<float> find_float8_step(std::span<const float> values, std::vector<float>& numbers) {
+  constexpr float kExact = 1e-3f;  // as a share of a number, which may have been rounded to f16
+  float largest = 0;
+  for (float v : values) largest = std::max(largest, std::fabs(v));
+  float best = 0, least = kExact;
+  for (const float most : {448.f, 416.f, 384.f, 352.f, 320.f, 288.f, 256.f, 240.f}) {
+    const float step = largest / most;
+    if (!(step > 0) || !std::isfinite(1 / step)) continue;
+    float off = 0;
+    for (float v : values) {
+      const float number = rounded_to_float8(v / step, kFloat8E4M3, kFloat8E4M3.most);
+      if (v != 0) off = std::max(off, std::fabs(number * step / v - 1));
+    }
+    if (off < least) best = step, least = off;
+  }
+  if (best == 0 && largest > 0) return {};
+  const float step = largest > 0 ? best : 1;
+  for (float v : values)
+    numbers.push_back(rounded_to_float8(v / step, kFloat8E4M3, kFloat8E4M3.most));
+  return step;
 }
 
 class Quantizer {
@@ -133,11 +162,13 @@ class Quantizer {
     for (Node* node : nodes_of(graph_)) {
       if (node->is("FakeQuantize"))
         split(node);
+      else if (node->is("ToFloat8"))
+        store_float8(node);
       else if (moves(*node))
         move(node);
       else if (node->is("ReLU"))
         drop_relu(node);
-      else if (node->is("Multiply"))
+      else if (node->is("Multiply") || node->is("Divide"))
         scale(node);
       else
         absorb(node);
@@ -213,6 +244,49 @@ class Quantizer {
     stand_in({node, 0}, bytes, range->grid, next);
   }
 
+  // Stores what a ToFloat8 rounds in 8 bits.
+  void store_float8(Node* node) {
+    if (node->attributes.get_string("type") != kFloat8E4M3.name || !node->tail.empty() ||
+        !node->attributes.get_bool("saturate", false) || !is_float(node->outputs[0].type))
+      return;
+    const Node* next = graph_.next(node);
+    const Grid grid{{1}, {0}, ElementType::f8e4m3};
+    // The input's values may be such numbers already.
+    if (const Bytes* from = bytes_of(node->inputs[0]); from && from->grid.same(grid))
+      return stand_in({node, 0}, node->inputs[0].node->inputs[0], grid, next);
+    Edge floats = node->inputs[0];
+    std::vector<float> scale{1};
+    if (const auto by = factor_of(*floats.node)) {
+      scale = {by->factor};
+      floats = by->value;
+    }
+    const Edge stored =
+        Insertion(graph_, next, node->name)
+            .op("Quantize", 1, {floats, numbers(next, scale, 0), numbers(next, {0}, 0)},
+                {{"type", std::string(kFloat8E4M3.name)}});
+    stand_in({node, 0}, stored, grid, next);
+  }
+
+  // A value that a node multiplies or divides by one number above 0.
+  struct Factor {
+    Edge value;
+    float factor;
+  };
+  static std::optional<Factor> factor_of(const Node& node) {
+    const bool divides = node.is("Divide");
+    if (!(divides || node.is("Multiply")) || node.inputs.size() != 2 || !node.tail.empty())
+      return {};
+    const size_t side = !divides && constant_value(node.inputs[0]) ? 1 : 0;
+    const Edge& value = node.inputs[side];
+    const Tensor* number = constant_value(node.inputs[1 - side]);
+    if (!number || !is_float(number->type()) || number->elements() != 1 ||
+        node.shape() != value.node->shape(value.port))
+      return {};
+    const float factor = divides ? 1 / number->to_floats()[0] : number->to_floats()[0];
+    if (!(factor > 0) || !std::isfinite(factor)) return {};
+    return Factor{value, factor};
+  }
+
   // Returns bytes made of `floats`. A MaxPool that nothing else reads is computed from the bytes
   // instead.
   Edge quantized(Edge floats, const ByteRange& range, const std::string& name, const Node* next) {
@@ -274,7 +348,7 @@ class Quantizer {
     }
     Node trial = *node;
     trial.inputs = inputs;
-    for (NodeOutput& output : trial.outputs) output.type = ElementType::u8;
+    for (NodeOutput& output : trial.outputs) output.type = grid.type;
     if (!trial.def->view && !trial.is("Concat") &&
         accepting_families(*trial.def, describe(trial), context_.traits).empty())
       return;
@@ -287,25 +361,19 @@ class Quantizer {
   // Drops a ReLU of bytes whose zero is 0, since they hold no negative values.
   void drop_relu(Node* node) {
     const Bytes* from = bytes_of(node->inputs[0]);
-    if (from && from->grid.zero == std::vector<float>(from->grid.zero.size(), 0))
+    if (from && from->grid.type == ElementType::u8 &&
+        from->grid.zero == std::vector<float>(from->grid.zero.size(), 0))
       stand_in({node, 0}, node->inputs[0].node->inputs[0], from->grid, graph_.next(node));
   }
 
-  // Scales the grid of bytes that are multiplied by one number.
+  // Scales the grid of bytes that are multiplied or divided by one number.
   void scale(Node* node) {
-    if (node->inputs.size() != 2 || !node->tail.empty()) return;
-    for (const size_t side : {size_t{0}, size_t{1}}) {
-      const Bytes* from = bytes_of(node->inputs[side]);
-      const Tensor* factor = constant_value(node->inputs[1 - side]);
-      if (!from || !factor || !is_float(factor->type()) || factor->elements() != 1 ||
-          node->shape() != node->inputs[side].node->shape())
-        continue;
-      const float by = factor->to_floats()[0];
-      if (!(by > 0)) continue;
-      Grid grid = from->grid;
-      for (float& step : grid.step) step *= by;
-      return stand_in({node, 0}, node->inputs[side].node->inputs[0], grid, graph_.next(node));
-    }
+    const auto by = factor_of(*node);
+    const Bytes* from = by ? bytes_of(by->value) : nullptr;
+    if (!from) return;
+    Grid grid = from->grid;
+    for (float& step : grid.step) step *= by->factor;
+    stand_in({node, 0}, by->value.node->inputs[0], grid, graph_.next(node));
   }
 
   void absorb(Node* node) {
@@ -325,25 +393,27 @@ class Quantizer {
     // A sum over channels needs the same step for all.
     if (from->grid.step.size() != 1 && !depthwise) return;
     const std::vector<float> plain = weights->to_floats();
-    std::vector<int16_t> integers;
-    std::vector<float> factors;
+    const bool float8 = from->grid.type == ElementType::f8e4m3;
+    std::vector<float> on_grid, factors;
     for (int64_t c = 0; c < channels; ++c) {
       std::vector<float> row(static_cast<size_t>(depth));
       for (int64_t i = 0; i < depth; ++i)
         row[i] = plain[by_column ? i * channels + c : c * depth + i];
-      const auto step = find_grid(row, integers);
+      const auto step = float8 ? find_float8_step(row, on_grid) : find_grid(row, on_grid);
       if (!step) return;
       factors.push_back(*step *
                         from->grid.step[from->grid.step.size() == 1 ? 0 : static_cast<size_t>(c)]);
     }
-    Tensor grid = Tensor::allocate(ElementType::i16, shape);
+    std::vector<float> in_order(on_grid.size());
     for (int64_t c = 0; c < channels; ++c)
       for (int64_t i = 0; i < depth; ++i)
-        grid.mutable_data<int16_t>()[by_column ? i * channels + c : c * depth + i] =
-            integers[c * depth + i];
-    if (std::all_of(integers.begin(), integers.end(),
-                    [](int16_t w) { return w >= -128 && w <= 127; }))
-      grid = grid.convert(ElementType::i8);
+        in_order[by_column ? i * channels + c : c * depth + i] = on_grid[c * depth + i];
+    const bool fit =
+        std::all_of(on_grid.begin(), on_grid.end(), [](float w) { return w >= -128 && w <= 127; });
+    const ElementType stored = float8 ? ElementType::f8e4m3
+                               : fit  ? ElementType::i8
+                                      : ElementType::i16;
+    Tensor grid = Tensor::of<float>(stored, shape, in_order);
 
     const Node* next = graph_.next(node);
     Node trial = *node;
@@ -352,7 +422,7 @@ class Quantizer {
     std::string zeros;
     for (float zero : from->grid.zero)
       zeros += (zeros.empty() ? "" : ",") + std::to_string(static_cast<int>(zero));
-    trial.attributes.set("zero_point", zeros);
+    if (!float8) trial.attributes.set("zero_point", zeros);
     if (accepting_families(*trial.def, describe(trial), context_.traits).empty()) return;
     Insertion add(graph_, next, node->name);
     const Edge sums{add.copy(trial), 0};
@@ -368,7 +438,8 @@ class Quantizer {
 
   // Returns the place of the node that computes the values, which quantisation only rounds.
   static size_t computed_at(const Node* node, const std::map<const Node*, size_t>& places) {
-    while (node->is("FakeQuantize") || node->is("Quantize") || node->is("Dequantize"))
+    while (node->is("FakeQuantize") || node->is("ToFloat8") || node->is("Quantize") ||
+           node->is("Dequantize"))
       node = node->inputs[0].node;
     const auto found = places.find(node);
     return found == places.end() ? 0 : found->second;

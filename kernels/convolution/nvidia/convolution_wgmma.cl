@@ -1,4 +1,4 @@
-// Convolution of halves or bytes by the warpgroup matrix instructions of NVIDIA's compute capability
+// Convolution of halves, bytes or floats of 8 bits by the warpgroup matrix instructions of NVIDIA's compute capability
 // 9.0 (wgmma): a work-group multiplies 64 * WARPGROUPS pixels by COLUMNS output channels. Both tiles
 // lie in local memory, which asynchronous copies fill STAGES - 1 steps ahead. A step has CHUNKS (4 or
 // 8) chunks of 16 bytes per row: channels of one tap with WHOLE_STEPS, else any consecutive chunks.
@@ -10,6 +10,9 @@
 // (of the output), VECTOR, COLUMNS, WARPGROUPS, STAGES and CHUNKS:
 //   BYTES                 the data are bytes with integer sums that begin with start_sums; the chunk
 //                         of bytes that stand for 0 follows on the weights
+//   FLOAT8                the data and weights are f8e4m3
+//   PARTIAL_STEPS         after so many steps, sums of f8e4m3 are added to totals of their own, if this is
+//                         defined
 //   WHOLE_STEPS           the input channels are a multiple of a step's. The taps of these channels
 //                         are then adjacent steps, since they read pixels still in the first-level
 //                         cache
@@ -155,12 +158,14 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
 #else
     MULTIPLY_PLAINLY(pixels, 0, columns)
 #endif
+    ADD_PARTIAL
     stage = stage + 1 == STAGES ? 0 : stage + 1;
     next = next + 1 == STAGES ? 0 : next + 1;
   }
 #if WGMMA_PTX && LATE
   FINISH(sums);
 #endif
+  ADD_TOTALS
   ADD_SLICES
 
   const int first_pixel = tile * PIXELS + warpgroup * 64 + warp * 16 + lane / 4, group = 0;

@@ -1,5 +1,6 @@
 // Declares convolutions and matrix products by warpgroup matrix instructions (convolution_wgmma.cl,
-// convolution_wgmma_taps.cl): f16 data with sums in f32, and bytes with exact sums in 32 bits.
+// convolution_wgmma_taps.cl): f16 data with sums in f32, bytes with exact sums in 32 bits, and
+// f8e4m3 data and weights with sums in f32.
 #pragma once
 
 #include <string>
@@ -21,8 +22,8 @@ KernelPlan wgmma_plan(const OpDesc& desc, const TileProblem& problem, const Devi
                       const TuningPoint& point);
 
 // Return parts of inline PTX: "+f"((s)[0]), ..., or "=&f"((s)[0]), ... where sums are only written; and the
-// instruction that multiplies 64 rows by columns.
+// instruction that multiplies 64 rows of these data by columns.
 std::string sums_as_operands(int sums, bool bytes, bool written_only = false);
-std::string wgmma_name(int columns, bool bytes);
+std::string wgmma_name(int columns, ElementType data);
 
 }  // namespace clinfer

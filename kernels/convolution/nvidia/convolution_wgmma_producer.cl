@@ -215,6 +215,7 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
 #else
       if (lane == 0) FN(arrive)(FREE(stage));
 #endif
+      ADD_PARTIAL
       NEXT_STAGE
     }
 #if LATE
@@ -238,9 +239,11 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
       weight += column_chunks;
       barrier(CLK_LOCAL_MEM_FENCE);
       MULTIPLY_PLAINLY(pixels, 0, columns)
+      ADD_PARTIAL
       NEXT
     }
 #endif
+    ADD_TOTALS
     // Producers store nothing.
     const int first_pixel =
         producer ? a.pixels : tile * PIXELS + warpgroup * 64 + warp * 16 + lane / 4;

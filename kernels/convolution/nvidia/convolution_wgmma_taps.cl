@@ -130,6 +130,7 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
       barrier(CLK_LOCAL_MEM_FENCE);
       MULTIPLY_PLAINLY(pixels, first, columns)
 #endif
+      ADD_PARTIAL
       ++kx;
       first += kx == a.kw ? a.ow - a.kw + 1 : 1;
       kx = kx == a.kw ? 0 : kx;
@@ -138,6 +139,7 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
 #if WGMMA_PTX && LATE
   FINISH(sums);
 #endif
+  ADD_TOTALS
   ADD_SLICES
 
   const int first_pixel = tile * PIXELS + warpgroup * 64 + warp * 16 + lane / 4, group = 0;

@@ -269,8 +269,8 @@ std::string multiply_text(const Problem& p, int columns, bool bytes) {
       const int64_t a = steps[k].first.place(p, plane) + (steps[k].apart(p, plane) << 16);
       text += " \"add.s64 ma, " + from_a + ", " + std::to_string(a) + ";\\n add.s64 mb, " + from_b +
               ", " + std::to_string(static_cast<int64_t>(k) * 2 * columns) + ";\\n //@" +
-              wgmma_name(columns, bytes) + " {" + list + "}, ma, mb, " + (k > 0 ? "1" : "0") +
-              (bytes ? "" : ", 1, 1, 0, 0") + ";\\n\"";
+              wgmma_name(columns, bytes ? ElementType::u8 : ElementType::f16) + " {" + list +
+              "}, ma, mb, " + (k > 0 ? "1" : "0") + (bytes ? "" : ", 1, 1, 0, 0") + ";\\n\"";
     }
   }
   return text +

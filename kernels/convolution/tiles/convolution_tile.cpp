@@ -409,14 +409,17 @@ void limit_numbers(OpDesc& desc) {
 
 void add_stored_tail(const OpDesc& desc, int vector, const TailAxes& axes,
                      const DeviceTraits& traits, KernelSpec& spec, KernelPlan& plan, bool ahead) {
-  const bool rounds =
-      traits.vendor != Vendor::intel && quantizes(desc.tail) && desc.tail.back().alpha == 0;
+  const bool rounds = traits.vendor != Vendor::intel && desc.outputs[0].type == ElementType::u8 &&
+                      quantizes(desc.tail) && desc.tail.back().alpha == 0;
   const bool units = rounds && traits.vendor == Vendor::nvidia;
   spec.defines.emplace_back("STORED", units    ? "unit"
                                       : rounds ? "level"
                                                : storage_name(desc.outputs[0].type));
   OpDesc stored = desc;
   if (!traits.is_cpu) limit_numbers(stored);
+  if (traits.wgmma)
+    for (PostOp& op : stored.tail)
+      if (op.function == "to_f8e4m3" && op.alpha == op.beta) op.function = "nearest_f8e4m3";
   if (rounds)
     stored.tail.back() = {traits.is_cpu ? "clamp" : "clamp_number", 0, desc.tail.back().beta};
   if (units) {

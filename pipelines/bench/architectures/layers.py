@@ -16,9 +16,10 @@ def pair(value):
 class Network(Model):
     """Layers as networks for pictures have them. A value is (layer, port, shape)."""
 
-    def __init__(self, small=False, int8=False):
+    def __init__(self, small=False, quantized_to=None):
+        """quantized_to: None, "int8" or "fp8", which what convolutions and products read is rounded to."""
         super().__init__()
-        self.small, self.int8 = small, int8
+        self.small, self.quantized_to = small, quantized_to
         self.not_negative, self.bytes, self.quantized_values = set(), set(), {}
         self.random = random.Random(1)
 
@@ -35,12 +36,14 @@ class Network(Model):
                                                     "size": 4 * count})
 
     def quantize(self, x, low, high, levels, shape=()):
+        if self.quantized_to == "fp8":
+            return self.op("FakeConvert", [x, self.floats(shape, 448 / high)], data={"destination_type": "f8e4m3"}, opset=13)
         limits = [self.floats(shape, limit) for limit in (low, high)]
         return self.op("FakeQuantize", [x, *limits, *limits], data={"levels": levels, "auto_broadcast": "numpy"})
 
     def quantized(self, x):
-        """Bytes from 0 on where no value is negative, else with a zero point of 128; once for all that read x."""
-        if not self.int8 or x in self.bytes:
+        """Bytes from 0 on where no value is negative, else with a zero point of 128, or floats of 8 bits; once for all that read x."""
+        if not self.quantized_to or x in self.bytes:
             return x
         if x not in self.quantized_values:
             limits = (0, 6) if x in self.not_negative else (-4, 4 * 127 / 128)
@@ -58,7 +61,7 @@ class Network(Model):
     def weights_of(self, shape, scale):
         weights = self.noise(shape, scale)
         limit = scale * NOISE[-1]
-        return self.quantize(weights, -limit, limit, 255, (shape[0], *[1] * (len(shape) - 1))) if self.int8 else weights
+        return self.quantize(weights, -limit, limit, 255, (shape[0], *[1] * (len(shape) - 1))) if self.quantized_to else weights
 
     def function(self, name, x):
         if name == "relu6":

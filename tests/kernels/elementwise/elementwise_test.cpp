@@ -334,6 +334,37 @@ TEST(ToFloat8, LargeNumbersAndNone) {
   EXPECT_THROW(rounded("f8e3m4", "true"), Error);
 }
 
+// All numbers and the halves between them are stored as the format says, and read again.
+TEST(ToFloat8, IsStoredInBytes) {
+  std::vector<float> x;
+  for (int bits = 0; bits < 0x7f; ++bits) {
+    const float value = float8_value(static_cast<uint8_t>(bits), kFloat8E4M3),
+                next = float8_value(static_cast<uint8_t>(bits + 1), kFloat8E4M3);
+    const float half = bits == 0x7e ? 1e9f : (value + next) / 2;
+    for (const float v : {value, half, std::nextafter(half, 0.f), std::nextafter(half, 449.f)})
+      x.insert(x.end(), {v, -v});
+  }
+  const auto count = static_cast<int64_t>(x.size());
+  const Attributes type = attributes({{"type", "f8e4m3"}});
+  for (const int64_t columns : {int64_t{1}, count}) {  // one by one and in vectors
+    const Shape shape{count / columns, columns};
+    const std::vector<Tensor> in{floats(shape, x), floats({}, {1}), floats({}, {0})};
+    const OpDesc store = make_desc("Quantize", 1, type, in, {false, true, true});
+    ASSERT_EQ(store.outputs[0].type, ElementType::f8e4m3);
+    const Tensor stored = reference(store, in)[0];
+    EXPECT_EQ(
+        stored.to_floats(),
+        evaluated("ToFloat8", 1, attributes({{"type", "f8e4m3"}, {"saturate", "true"}}), {in[0]}));
+    check_op(store, in, {0, 0});
+    const std::vector<Tensor> back{stored, floats({}, {0.5f}), floats({}, {3})};
+    const OpDesc load = make_desc("Dequantize", 1, {}, back, {false, true, true});
+    ASSERT_EQ(load.outputs[0].type, ElementType::f32);
+    check_op(load, back, {0, 0});
+  }
+  EXPECT_EQ(float8_bits(std::nanf(""), kFloat8E4M3), 0x7f);
+  EXPECT_EQ(float8_bits(-0.f, kFloat8E4M3), 0x80);
+}
+
 TEST(Elementwise, Functions) {
   const std::vector<std::vector<PostOp>> chains{{{"soft_sign"},
                                                  {"asin"},

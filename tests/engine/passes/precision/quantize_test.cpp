@@ -161,6 +161,89 @@ TEST(Quantize, ImagesGrowAsBytes) {
   }
 }
 
+// A GPU with matrix instructions of warpgroups.
+PassContext matrix_context() {
+  PassContext context = dot_context();
+  context.traits = DeviceTraits();
+  context.traits.compute_units = 0;
+  context.traits.max_work_group = 1024;
+  context.traits.local_memory = 227 << 10;
+  context.traits.dot = DotProduct::ptx;
+  context.traits.matrix = MatrixUnit::emulated;
+  return context;
+}
+
+size_t convolutions_of_float8(const Graph& graph) {
+  return static_cast<size_t>(
+      std::count_if(graph.nodes().begin(), graph.nodes().end(), [](const auto& n) {
+        return n->is("Convolution") &&
+               n->inputs[0].node->outputs[n->inputs[0].port].type == ElementType::f8e4m3;
+      }));
+}
+
+// Rounds to floats of 8 bits as tools write it for IR, by a scale for all or for each output
+// channel.
+Edge fake_convert(GraphBuilder& b, const Edge& x, const Edge& scale) {
+  const Edge rounded = b.op("ToFloat8", 1, {b.op("Multiply", 1, {x, scale})},
+                            {{"type", "f8e4m3"}, {"saturate", "true"}});
+  return b.op("Divide", 1, {rounded, scale});
+}
+
+Edge conv_of_float8(GraphBuilder& b, const Edge& x, const Shape& filter, const Tensor& weights) {
+  std::vector<float> scales;
+  for (int64_t c = 0; c < filter[0]; ++c) scales.push_back(300.f + static_cast<float>(c));
+  return b.op(
+      "Convolution", 1,
+      {x, fake_convert(b, b.constant(weights), b.constant(numbers({filter[0], 1, 1, 1}, scales)))},
+      {{"strides", "1,1"}, {"dilations", "1,1"}, {"pads_begin", "1,1"}, {"pads_end", "1,1"}});
+}
+
+// Values stay in 8 bits from one layer to the next, and where a sum reads them later.
+TEST(Quantize, ConvolutionsTakeFloatsOf8Bits) {
+  const Shape filter{64, 64, 3, 3};
+  const auto build = [&](const char* saturate_type, const Tensor& weights) {
+    GraphBuilder b;
+    const auto number = [&](float value) { return b.constant(numbers({}, {value})); };
+    const Edge x = fake_convert(b, b.parameter({1, 64, 6, 6}), number(200));
+    const Edge y =
+        fake_convert(b, b.op("ReLU", 1, {conv_of_float8(b, x, filter, weights)}), number(20));
+    const Edge z = b.op("Add", 1, {conv_of_float8(b, y, filter, weights), x});
+    b.result(conv_of_float8(b, fake_convert(b, z, number(20)), filter, weights));
+    auto graph = b.finish();
+    for (const auto& node : graph->nodes())
+      if (node->is("ToFloat8")) node->attributes.set("type", saturate_type);
+    return graph;
+  };
+  const Tensor weights = random_tensor(filter, -0.1f, 0.1f, 3);
+  auto graph = build("f8e4m3", weights);
+  // Values of about 1, whose steps are a sixteenth, become another one where they lie in the
+  // middle.
+  expect_same_values_but(*graph, 0.1f, matrix_context());
+  EXPECT_EQ(convolutions_of_float8(*graph), 3u);
+  EXPECT_EQ(count_of(*graph, "Quantize"), 1u);  // of the input; the others are in convolutions
+  EXPECT_EQ(count_of(*graph, "Dequantize") + count_of(*graph, "Add") + count_of(*graph, "ReLU"),
+            0u);
+  // Another format, and devices without such instructions.
+  graph = build("f8e5m2", weights);
+  run_passes(*graph, matrix_context(), "fuse_tails");
+  EXPECT_EQ(convolutions_of_float8(*graph), 0u);
+  graph = build("f8e4m3", weights);
+  expect_same_values_but(*graph, 0.1f, dot_context());
+  EXPECT_EQ(convolutions_of_float8(*graph), 0u);
+  EXPECT_EQ(count_of(*graph, "Quantize"), 0u);
+}
+
+// Weights that are no numbers of the format: what rounds the data stays.
+TEST(Quantize, LeavesFloatsOf8BitsThatNothingMultiplies) {
+  GraphBuilder b;
+  const Edge x = fake_convert(b, b.parameter({1, 64, 6, 6}), b.constant(numbers({}, {200})));
+  b.result(conv(b, x, 64, 64, 3, "1,1", 9));
+  auto graph = b.finish();
+  run_passes(*graph, matrix_context(), "fuse_tails");
+  EXPECT_EQ(convolutions_of_float8(*graph), 0u);
+  EXPECT_EQ(count_of(*graph, "Quantize"), 0u);
+}
+
 TEST(Quantize, LeavesFloatsThatNobodyCounts) {
   GraphBuilder b;
   const Edge x = fake_quantize(b, b.parameter({1, 3, 6, 6}), -2, 1.984375f);

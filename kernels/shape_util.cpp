@@ -196,4 +196,11 @@ Tensor trim_unused_rows(const Tensor& filled) {
   return Tensor::view(filled.type(), {rows, columns}, filled.raw(), shared);
 }
 
+float positive_epsilon(const Attributes& attributes, const char* name) {
+  const double epsilon = attributes.get_float(name);
+  if (!(epsilon >= 0) || !std::isfinite(epsilon))
+    fail_model(std::string("attribute ") + name + " is impossible");
+  return static_cast<float>(epsilon);
+}
+
 }  // namespace clinfer

@@ -155,4 +155,7 @@ ElementType parse_type(const std::string& name);
 ElementType index_type(const Attributes& attributes, const char* name,
                        ElementType otherwise = ElementType::i64);
 
+// Returns an attribute that keeps a divisor from 0; throws Error{bad_model} if it is none.
+float positive_epsilon(const Attributes& attributes, const char* name);
+
 }  // namespace clinfer

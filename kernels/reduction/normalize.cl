@@ -2,13 +2,14 @@
 // length of 1. A tensor is four loops c, w, h, n, innermost first; each either runs along the rows
 // or counts them. LANES work-items share a row. Vectors run along c: they are parts of a row if c
 // runs along it, else VECTOR adjacent rows. Defines:
-//   T                           storage type
+//   T, OUT_T                    storage types of data and results
 //   ROW_C, ROW_W, ROW_H, ROW_N  1: the loop runs along the rows
 //   CENTER                      1: subtract the mean
 //   SCALE                       factor: 0 none, 1 1 / sqrt(v + epsilon), 2 1 / (sqrt(v) + epsilon),
 //                               3 1 / sqrt(max(v, epsilon))
 //   AFFINE                      gamma and beta: 0 none, 1 along c, 2 one of each for all c
 //   VECTOR, LANES, ROWS         elements of a vector; work-group
+//   LOAD, SAVE                  read and write vectors, aligned or not
 
 typedef struct {
 #include "kernels/reduction/normalize_args.cl"
@@ -71,10 +72,10 @@ typedef struct {
           STATEMENT                                                                           \
         }
 #endif
-#define ELEMENT LOADV(T, VECTOR, AT(in) + n * a.in_n + h * a.in_h + w * a.in_w + c * a.in_c)
+#define ELEMENT LOAD(T, VECTOR, AT(in) + n * a.in_n + h * a.in_h + w * a.in_w + c * a.in_c)
 
 WORK_GROUP(ROW_C ? LANES : ROWS, ROW_C ? ROWS : LANES, 1)
-KERNEL(IN(T, in), OUT(T, out),
+KERNEL(IN(T, in), OUT(OUT_T, out),
 #if AFFINE
        IN(float, gamma), IN(float, beta),
 #endif
@@ -148,7 +149,7 @@ KERNEL(IN(T, in), OUT(T, out),
 #define RESULT SCALED
 #endif
     if (base + row < last)
-      VISIT(STOREV(T, VECTOR, TAIL(RESULT, n, h, w, c, VECTOR),
-                   AT(out) + n * a.out_n + h * a.out_h + w * a.out_w + c * a.out_c);)
+      VISIT(SAVE(OUT_T, VECTOR, TAIL(RESULT, n, h, w, c, VECTOR),
+                 AT(out) + n * a.out_n + h * a.out_h + w * a.out_w + c * a.out_c);)
   }
 }

@@ -1,11 +1,10 @@
-// MVN, NormalizeL2, GRN and GroupNormalization (normalize.cl), LRN (lrn.cl), and
-// BatchNormInference, which is an element function with one scale and shift per channel. Formulas:
+// MVN, NormalizeL2, GRN and GroupNormalization (normalize.cl), and LRN (lrn.cl). Formulas:
 // OpenVINO's specifications of these operations.
 #include <algorithm>
 #include <cmath>
 
 #include "kernels/arguments.h"
-#include "kernels/elementwise/elementwise.h"
+#include "kernels/convolution/tiles/convolution_tile.h"
 #include "kernels/expand.h"
 #include "kernels/item_kernel.h"
 #include "kernels/shape_util.h"
@@ -33,13 +32,6 @@ struct Rows {
 
 void mark(Rows& rows, const std::vector<int64_t>& axes) {
   for (int64_t axis : axes) rows.along[checked_axis(axis, rows.view.size(), "axis")] = true;
-}
-
-float positive_epsilon(const Attributes& attributes, const char* name) {
-  const double epsilon = attributes.get_float(name);
-  if (!(epsilon >= 0) || !std::isfinite(epsilon))
-    fail_model(std::string("attribute ") + name + " is impossible");
-  return static_cast<float>(epsilon);
 }
 
 bool has_axes_input(const std::string& type, int opset) {
@@ -245,7 +237,7 @@ std::string reject_loops(const OpDesc& desc, const Loops& loops) {
 // ---- rows --------------------------------------------------------------------------------------
 
 std::string reject_rows(const OpDesc& desc, const DeviceTraits&) {
-  if (std::string why = reject_storage(desc, 1); !why.empty()) return why;
+  if (std::string why = reject_float_data(desc); !why.empty()) return why;
   const bool affine = desc.type == "GroupNormalization";
   if (has_axes_input(desc.type, desc.opset) && desc.constants[1].empty())
     return "the axes are not constant";
@@ -270,8 +262,9 @@ std::vector<TuningPoint> rows_space(const OpDesc& desc, const DeviceTraits& trai
       continue;
     }
     if (vector > 4) continue;
-    for (int items : {64, 128, 256}) {
+    for (int items : {64, 128, 256, 512, 1024}) {
       if (static_cast<size_t>(items) > traits.max_work_group) continue;
+      if (items > 256 && traits.vendor != Vendor::nvidia) continue;  // measured nowhere else
       for (int lanes = 1; lanes <= items; lanes *= 2)
         if (along || lanes == 1 || items / lanes <= 32)
           points.push_back(rows_point(vector, lanes, items / lanes));
@@ -294,11 +287,38 @@ int64_t items_of(const Loops& loops, int vector) {
   return items;
 }
 
+// Returns the time on an NVIDIA GPU in cycles of a compute unit: of instructions, of a work-item's
+// wait for memory, or of the memory itself, whichever is the longest.
+double nvidia_rows_cost(const OpDesc& desc, const Rows& rows, const Loops& loops,
+                        const DeviceTraits& traits, const TuningPoint& point) {
+  constexpr double kIssued = 128, kWait = 1200, kBytes = 24, kItemsAtOnce = 1024, kSector = 32;
+  const bool along = loops.loop[0].marked;
+  const int vector = point["VECTOR"], lanes = point["LANES"];
+  const double units = std::max(traits.compute_units, 1u),
+               passes = 1 + rows.center + (rows.divisor != kNone);
+  const double steps =
+      std::ceil(static_cast<double>(row_length(rows)) / (along ? lanes * vector : lanes));
+  const double items = static_cast<double>(items_of(loops, vector)) * lanes;
+  const double meeting = lanes > 1 ? std::log2(lanes) : 0;
+  const double issued =
+      items * (passes * steps * (6.0 + vector) + 12 * meeting + 20) / (kIssued * units);
+  const double waits =
+      (passes * steps * kWait + 60 * meeting) * std::max(1.0, items / (units * kItemsAtOnce));
+  // Memory comes in sectors, of which a work-group may need parts only.
+  const auto size = static_cast<double>(size_of(desc.inputs[0].type));
+  const double row = static_cast<double>(loops.loop[0].size) * size,
+               read = (along ? lanes : point["ROWS"]) * vector * size;
+  const double moved = passes * static_cast<double>(desc.inputs[0].elements()) * size *
+                       std::max(1.0, std::min(row, kSector) / read) / (kBytes * units);
+  return std::max({issued, waits, moved});
+}
+
 TuningPoint rows_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   const Rows rows = known_rows(desc);
   const Loops loops = loops_of(desc, rows);
   const bool along = loops.loop[0].marked;
   const auto cost = [&](const TuningPoint& point) {
+    if (traits.vendor == Vendor::nvidia) return nvidia_rows_cost(desc, rows, loops, traits, point);
     const int vector = point["VECTOR"], lanes = point["LANES"];
     const double length = static_cast<double>(row_length(rows));
     const double steps = std::ceil(length / static_cast<double>(along ? lanes * vector : lanes));
@@ -338,6 +358,13 @@ void set_loops(Args& args, const Loops& loops) {
   args.out_h = to_int(h.out), args.out_n = to_int(n.out);
 }
 
+// Returns whether vectors of the rows are aligned to their size in the tensor.
+bool aligned(const TensorDesc& tensor, int64_t Loop::*stride, const Loops& loops, int vector) {
+  return tensor.offset % vector == 0 &&
+         std::all_of(loops.loop.begin() + 1, loops.loop.end(),
+                     [&](const Loop& loop) { return loop.*stride % vector == 0; });
+}
+
 KernelPlan rows_plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
   const Rows rows = known_rows(desc);
   const Loops loops = loops_of(desc, rows);
@@ -354,6 +381,10 @@ KernelPlan rows_plan(const OpDesc& desc, const DeviceTraits& traits, const Tunin
     spec.defines.emplace_back(name, std::to_string(value));
   };
   spec.defines.emplace_back("T", storage_name(desc.inputs[0].type));
+  spec.defines.emplace_back("OUT_T", storage_name(desc.outputs[0].type));
+  define_access(spec, !traits.is_cpu && loops.unit() && loops.loop[0].size % vector == 0 &&
+                          aligned(desc.inputs[0], &Loop::in, loops, vector) &&
+                          aligned(desc.outputs[0], &Loop::out, loops, vector));
   define("ROW_C", loops.loop[0].marked);
   define("ROW_W", loops.loop[1].marked);
   define("ROW_H", loops.loop[2].marked);
@@ -364,8 +395,8 @@ KernelPlan rows_plan(const OpDesc& desc, const DeviceTraits& traits, const Tunin
   define("VECTOR", vector);
   define("LANES", lanes);
   define("ROWS", group_rows);
-  const size_t size = size_of(desc.inputs[0].type);
-  spec.arguments = {Argument::input(0, size), Argument::output(0, size)};
+  spec.arguments = {Argument::input(0, size_of(desc.inputs[0].type)),
+                    Argument::output(0, size_of(desc.outputs[0].type))};
   if (!rows.channel_steps.empty())
     for (size_t i : {1, 2}) {
       spec.arguments.push_back(Argument::packed(plan.packed.size(), sizeof(float)));
@@ -394,13 +425,6 @@ const KernelFamily kRows{"normalize", 1, reject_rows, rows_space, rows_heuristic
 // ---- rows in registers -------------------------------------------------------------------------
 
 constexpr int64_t kMostKept = 32;  // elements of a work-item
-
-// Returns whether vectors of the rows are aligned to their size in the tensor.
-bool aligned(const TensorDesc& tensor, int64_t Loop::*stride, const Loops& loops, int vector) {
-  return tensor.offset % vector == 0 &&
-         std::all_of(loops.loop.begin() + 1, loops.loop.end(),
-                     [&](const Loop& loop) { return loop.*stride % vector == 0; });
-}
 
 // A row's vectors take so many work-items that each has few.
 std::vector<TuningPoint> kept_space(const OpDesc& desc, const DeviceTraits& traits) {
@@ -452,19 +476,20 @@ KernelPlan kept_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint&
   KernelSpec spec;
   spec.source = "normalize_kept.cl";
   spec.defines = {{"T", storage_name(desc.inputs[0].type)},
+                  {"OUT_T", storage_name(desc.outputs[0].type)},
                   {"CENTER", std::to_string(rows.center)},
                   {"SCALE", std::to_string(rows.divisor)},
                   {"VECTOR", std::to_string(vector)},
                   {"VECTORS", std::to_string(ceil_div(size, int64_t{vector} * lanes))},
                   {"LANES", std::to_string(lanes)},
                   {"ROWS", std::to_string(group_rows)}};
-  const size_t bytes = size_of(desc.inputs[0].type);
   RowsArgs args{};
   set_loops(args, loops);
   args.items = to_int(items);
   args.epsilon = rows.epsilon;
   args.share = 1.f / static_cast<float>(size);
-  spec.arguments = {Argument::input(0, bytes), Argument::output(0, bytes), Argument::value(args)};
+  spec.arguments = {Argument::input(0, size_of(desc.inputs[0].type)),
+                    Argument::output(0, size_of(desc.outputs[0].type)), Argument::value(args)};
   add_tail(desc, vector, loops.axes(), spec, plan);
   spec.local = {static_cast<size_t>(lanes), static_cast<size_t>(group_rows), 1};
   spec.shared = 2 * sizeof(float) * static_cast<size_t>(lanes * group_rows);
@@ -615,127 +640,6 @@ KernelPlan lrn_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& 
 
 const KernelFamily kLrn{"lrn", 1, reject_lrn, lrn_space, lrn_heuristic, lrn_plan};
 
-// ---- batch normalisation -----------------------------------------------------------------------
-
-// The indices of inputs. In the first version gamma and beta come before the data.
-struct BatchNormInputs {
-  size_t data, gamma, beta;
-  static constexpr size_t mean = 3, variance = 4;
-  explicit BatchNormInputs(int opset)
-      : data(opset < 5 ? 2 : 0), gamma(opset < 5 ? 0 : 1), beta(opset < 5 ? 1 : 2) {}
-};
-
-std::vector<ValueInfo> infer_batch_norm(const ShapeContext& context) {
-  check_inputs(context, 5, 5);
-  const BatchNormInputs at(context.opset);
-  const ValueInfo& data = context.inputs[at.data];
-  check_rank(data.shape, 2, 8, "the data");
-  positive_epsilon(context.attributes, "epsilon");
-  for (size_t i = 0; i < 5; ++i)
-    if (i != at.data && context.inputs[i].shape != Shape{data.shape[1]})
-      fail_model("input " + std::to_string(i) + " has the shape " +
-                 to_string(context.inputs[i].shape) + " for " + std::to_string(data.shape[1]) +
-                 " channels");
-  return {{data.type, data.shape, {}}};
-}
-
-struct ScaleShift {
-  std::vector<float> scale, shift;
-};
-
-ScaleShift scale_shift(const OpDesc& desc, std::span<const Tensor> values) {
-  const BatchNormInputs at(desc.opset);
-  const std::vector<float> gamma = values[at.gamma].to_floats(), beta = values[at.beta].to_floats();
-  const std::vector<float> mean = values[at.mean].to_floats(),
-                           variance = values[at.variance].to_floats();
-  const double epsilon = positive_epsilon(desc.attributes, "epsilon");
-  ScaleShift result;
-  for (size_t c = 0; c < gamma.size(); ++c) {
-    const double scale = gamma[c] / std::sqrt(variance[c] + epsilon);
-    result.scale.push_back(static_cast<float>(scale));
-    result.shift.push_back(static_cast<float>(beta[c] - mean[c] * scale));
-  }
-  return result;
-}
-
-void evaluate_batch_norm(const OpDesc& desc, std::span<const Tensor> inputs,
-                         std::span<Tensor> outputs) {
-  const Tensor& data = inputs[BatchNormInputs(desc.opset).data];
-  const ScaleShift by = scale_shift(desc, inputs);
-  const std::vector<float> values = data.to_floats();
-  const int64_t inner = row_major_strides(data.shape())[1], channels = data.shape()[1];
-  float* out = outputs[0].mutable_data<float>();
-  for (size_t i = 0; i < values.size(); ++i) {
-    const size_t c = static_cast<size_t>(static_cast<int64_t>(i) / inner % channels);
-    out[i] = values[i] * by.scale[c] + by.shift[c];
-  }
-}
-
-bool parameters_known(const OpDesc& desc) {
-  for (size_t i = 0; i < 5; ++i)
-    if (i != BatchNormInputs(desc.opset).data && desc.constants[i].empty()) return false;
-  return true;
-}
-
-// Returns scale and shift, shaped to broadcast over the data.
-std::array<Tensor, 2> coefficients(const OpDesc& desc) {
-  Shape shape(desc.outputs[0].shape.size(), 1);
-  shape[1] = desc.outputs[0].shape[1];
-  const ScaleShift by = scale_shift(desc, desc.constants);
-  return {Tensor::of<float>(ElementType::f32, shape, by.scale),
-          Tensor::of<float>(ElementType::f32, shape, by.shift)};
-}
-
-TailSteps batch_norm_as_tail(const OpDesc& desc, int main) {
-  if (main != static_cast<int>(BatchNormInputs(desc.opset).data) || !parameters_known(desc))
-    return {};
-  auto [scale, shift] = coefficients(desc);
-  const int next = static_cast<int>(desc.inputs.size());
-  return {{{"multiply", 0, 0, next}, {"add", 0, 0, next + 1}},
-          {std::move(scale), std::move(shift)}};
-}
-
-// Returns the operation as a product whose tail begins with the sum, for the element kernels.
-// Inputs keep their numbers, except that the data comes first.
-OpDesc as_product(const OpDesc& desc) {
-  OpDesc product = desc;
-  product.type = "Multiply";
-  product.opset = 1;
-  product.attributes = {};
-  product.inputs[0] = desc.inputs[BatchNormInputs(desc.opset).data];
-  product.constants[0] = {};
-  const auto values = coefficients(desc);
-  for (size_t i : {0, 1}) {
-    product.constants[i + 1] = values[i];
-    product.inputs[i + 1] = TensorDesc::row_major(ElementType::f32, values[i].shape());
-  }
-  product.own_inputs = 2;
-  product.tail.insert(product.tail.begin(), PostOp{"add", 0, 0, 2});
-  return product;
-}
-
-const KernelFamily kBatchNorm{
-    "batch_norm",
-    1,
-    [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
-      if (!parameters_known(desc)) return "the parameters are not constant";
-      return kElementwiseFamily.reject(as_product(desc), traits);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return kElementwiseFamily.space(as_product(desc), traits);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return kElementwiseFamily.heuristic(as_product(desc), traits);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
-      KernelPlan plan = kElementwiseFamily.plan(as_product(desc), traits, point);
-      for (KernelSpec& spec : plan.launches)
-        for (Argument& argument : spec.arguments)
-          if (argument.kind == Argument::Kind::input && argument.index == 0)
-            argument.index = BatchNormInputs(desc.opset).data;
-      return plan;
-    }};
-
 // Rewrites GroupNormalization with scale and bias that are not constant: normalises without them,
 // then applies them.
 void expand_affine(Expansion& x) {
@@ -775,13 +679,6 @@ std::vector<OpDef> normalize_ops() {
                  .evaluate = evaluate_lrn,
                  .families = {&kLrn},
                  .layout = LayoutRule::follow});
-  ops.push_back({.type = "BatchNormInference",
-                 .opsets = opset_range(1),
-                 .infer_shapes = infer_batch_norm,
-                 .evaluate = evaluate_batch_norm,
-                 .families = {&kBatchNorm},
-                 .layout = LayoutRule::follow,
-                 .as_tail = batch_norm_as_tail});
   return ops;
 }
 

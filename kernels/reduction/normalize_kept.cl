@@ -1,6 +1,6 @@
 // MVN and NormalizeL2 of dense rows, which the LANES work-items of a row keep in registers: each
 // reads VECTORS vectors of it, once. Defines:
-//   T              storage type
+//   T, OUT_T       storage types of data and results
 //   CENTER, SCALE  as normalize.cl has them
 //   VECTOR         elements of a vector, aligned to its size, of which a row has a whole number
 //   VECTORS        vectors of a work-item
@@ -30,7 +30,7 @@ inline float FN(row_sum)(__local float* shared, int lane, float mine) {
   }
 
 WORK_GROUP(LANES, ROWS, 1)
-KERNEL(IN(T, in), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
+KERNEL(IN(T, in), OUT(OUT_T, out), const FN(Args) a TAIL_PARAMS) {
   SHARED(float4, sums, 2 * ROWS * LANES / 4);
   const int lane = get_local_id(0), row = get_local_id(1);
   __local float* const shared = (__local float*)sums + row * 2 * LANES;
@@ -69,7 +69,7 @@ KERNEL(IN(T, in), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
   const float scale = 1.0f;
 #endif
   if (own >= a.items) return;
-  __global T* const to = AT(out) + n * a.out_n + h * a.out_h + w * a.out_w;
+  __global OUT_T* const to = AT(out) + n * a.out_n + h * a.out_h + w * a.out_w;
 #pragma unroll
-  EACH_VECTOR(STOREV_ALIGNED(T, VECTOR, TAIL(x[i] * scale, n, h, w, c, VECTOR), to + c);)
+  EACH_VECTOR(STOREV_ALIGNED(OUT_T, VECTOR, TAIL(x[i] * scale, n, h, w, c, VECTOR), to + c);)
 }

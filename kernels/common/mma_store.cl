@@ -5,6 +5,7 @@
 //                              vectors, 4 * VECTOR channels apart
 //   SUM_OF(i, k, j)            the sum of pixel i, vector k, element j
 //   SMALL_SUMS                 of bytes: the sums are the bits of floats, 1.5 * 2^23 larger
+//   ALIGNED, PAIRS             vectors of the output, or pairs of its channels, lie at multiples of their size
 //   WHOLE_BLOCKS               all channels of all blocks exist
 //   GAPS                       pixel numbers past the ends of lines and images stand for no pixels
 //   IN_LINE                    the pixels are those of line y of image n
@@ -19,6 +20,20 @@
     STOREV_ALIGNED(STORED, VECTOR, v, to);   \
   } else {                                   \
     STORE_FIRST(STORED, VECTOR, v, to, left) \
+  }
+#elif PAIRS
+#define STORE_CHANNELS(v, to, left)                       \
+  {                                                       \
+    float part[VECTOR];                                   \
+    STOREV_PRIVATE(VECTOR, v, part);                      \
+    UNROLL for (int j = 0; j < VECTOR; j += 2) {          \
+      const float2 pair = (float2)(part[j], part[j + 1]); \
+      if (j + 1 < left) {                                 \
+        STOREV_ALIGNED(STORED, 2, pair, to + j);          \
+      } else if (j < left) {                              \
+        STOREV(STORED, 1, pair.x, to + j);                \
+      }                                                   \
+    }                                                     \
   }
 #else
 #define STORE_CHANNELS(v, to, left) STORE_FIRST(STORED, VECTOR, v, to, left)

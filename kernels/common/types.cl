@@ -269,7 +269,7 @@ inline void store_aligned_half16(float16 v, __global half* p) {
 #define STORE_level_8(v, p) store8(LEVELS(v, as_uint8, convert_uchar8), p)
 #define STORE_level_16(v, p) store16(LEVELS(v, as_uint16, convert_uchar16), p)
 #define STORE_ALIGNED_level_1(v, p) STORE_level_1(v, p)
-#define STORE_ALIGNED_level_2(v, p) STORE_level_2(v, p)
+#define STORE_ALIGNED_level_2(v, p) (*(__global uchar2*)(p) = LEVELS(v, as_uint2, convert_uchar2))
 #ifdef __NV_CL_C_VERSION
 inline uint bytes_of_levels(float4 v) { return low_bytes(as_uint4(v + 12582912.0f)); }
 inline void store_aligned_level8(float8 v, __global uchar* p) {

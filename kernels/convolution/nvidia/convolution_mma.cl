@@ -8,13 +8,15 @@
 // Defines besides T (of the output), WORDS, VECTOR, VECTORS and TILE_P:
 //   BYTES      the data are bytes with integer sums that begin with start_sums; else halves
 //   SHIFTED    of bytes: adds the channel's shift times the sum of the bytes to each sum
-//   SPLIT      of bytes: pixels are whole words, but no whole WORDS (2): a work-item reads them one by one
+//   PIECE      bytes that a work-item reads at once: 4 * WORDS, or with 2 WORDS 4 or 2, if the channels of
+//              pixels are no more whole than that
 //   AHEAD      number of steps whose words are being loaded
 //   WARPS_P, WARPS_C, SLICES  warps of a work-group: along pixels x blocks of channels x slices of
 //              the steps, whose sums are added in local memory
 //   POINTWISE  1x1; input and output are each one long row of pixels
 //   FLAT_TAIL  the tail's operands are long rows of pixels as well
 //   ALIGNED    an output vector lies at a multiple of its size
+//   PAIRS      pairs of output channels lie at multiples of their size
 //   MMA_PTX    inline PTX; else local memory is used to emulate the instruction
 
 typedef struct {
@@ -105,7 +107,20 @@ KERNEL(IN(D, in), IN(uint, weights), IN(int, start_sums), SHIFTS OUT(T, out),
       (__global const WORDV*)AT(weights) +
       ((group * a.blocks + block) * SLICES + slice) * a.steps * (TILES * 32) + lane;
 
-#if SPLIT
+#if PIECE == 2
+#define PER_PIECE (PER_WORD / 2)
+#define READ_PIXEL(s, i)                                                             \
+  pixel_words[s][i] = (WORDV)(a.outside);                                            \
+  if (INSIDE(i)) {                                                                   \
+    __global const ushort* const from = (__global const ushort*)(data + (PLACE(i))); \
+    const int left = LEFT;                                                           \
+    uint first = from[0], second = 0;                                                \
+    if (left > PER_PIECE) first |= (uint)from[1] << 16;                              \
+    if (left > 2 * PER_PIECE) second = from[2];                                      \
+    if (left > 3 * PER_PIECE) second |= (uint)from[3] << 16;                         \
+    pixel_words[s][i] = (uint2)(first, second);                                      \
+  }
+#elif PIECE == 4
 #define READ_PIXEL(s, i)                                                         \
   pixel_words[s][i] = (WORDV)(a.outside);                                        \
   if (INSIDE(i)) {                                                               \

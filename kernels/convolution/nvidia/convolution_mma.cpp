@@ -60,6 +60,20 @@ bool reads_single_words(const OpDesc& desc, const TileProblem& problem) {
   return takes_bytes(desc) && aligned(desc, problem, 4);
 }
 
+// Returns whether pixels are read in pieces of a word or half a word, because their channels are no
+// whole pairs of words or do not begin with one. Kernels of several taps are left to conv_rows.
+bool reads_pieces(const OpDesc& desc, const TileProblem& problem) {
+  constexpr int64_t kLeastBytes = 48;
+  const auto size = static_cast<int64_t>(size_of(desc.inputs[problem.data].type));
+  return problem.shape.taps() == 1 && problem.shape.in_channels * size >= kLeastBytes &&
+         aligned(desc, problem, 2);
+}
+
+// Returns how many bytes a work-item reads at once.
+int64_t piece_of(const OpDesc& desc, const TileProblem& problem, int words) {
+  return aligned(desc, problem, 4 * words) ? 4 * words : aligned(desc, problem, 4) ? 4 : 2;
+}
+
 // Numbers of warps in a work-group: along pixels, along blocks of channels, and slices of the
 // steps.
 constexpr std::array<int, 3> kWarps[] = {{1, 1, 1}, {4, 1, 1}, {2, 2, 1}, {1, 4, 1}, {1, 1, 2},
@@ -72,7 +86,8 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
       s.in_channels * static_cast<int64_t>(size_of(desc.inputs[problem.data].type));
   std::vector<Point> points;
   for (int words : {4, 2}) {
-    if (!aligned(desc, problem, 4 * words) && (words > 2 || !reads_single_words(desc, problem)))
+    if (!aligned(desc, problem, 4 * words) &&
+        (words > 2 || !(reads_single_words(desc, problem) || reads_pieces(desc, problem))))
       continue;
     if (words == 4 && pixel_bytes <= 32) continue;  // half of a step would be empty
     for (const auto& [vector, vectors] :
@@ -299,7 +314,8 @@ void add_start_sums(const OpDesc& desc, const TileProblem& problem, int64_t padd
 std::string reject_mma(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits) {
   const ConvShape& s = problem.shape;
   if (std::string why = reject_mma_data(desc, problem, traits); !why.empty()) return why;
-  if (!pixels_are_words(desc, problem)) return "the channels of a pixel are no whole words";
+  if (!pixels_are_words(desc, problem) && !reads_pieces(desc, problem))
+    return "the channels of a pixel are no whole words";
   if (s.out_channels < 8) return "fewer than eight output channels";
   // A block is at most 128 channels wide, a step takes at most 64 bytes of a pixel.
   if (s.groups * (s.out_channels + 128) * s.taps() * (s.in_channels + 64) > kMaxIndex)
@@ -361,11 +377,12 @@ KernelPlan mma_plan(const OpDesc& desc, const TileProblem& problem, const Device
   spec.defines.emplace_back("T", storage_name(out));
   define("BYTES", bytes);
   define("SHIFTED", shifted);
-  define("SPLIT", !aligned(desc, problem, 4 * point.words));
+  define("PIECE", piece_of(desc, problem, point.words));
   add_defines(spec, point);
   define("POINTWISE", walk.row);
   define("FLAT_TAIL", walk.flat_tail);
   define("ALIGNED", output_aligned(desc, problem, point.vector));
+  define("PAIRS", output_aligned(desc, problem, 2));
   define("WHOLE_BLOCKS", s.out_channels % point.block() == 0);
   define("MMA_PTX", traits.matrix == MatrixUnit::ptx);
   spec.arguments = {Argument::input(problem.data, size_of(desc.inputs[problem.data].type)),

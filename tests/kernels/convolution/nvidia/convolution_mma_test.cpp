@@ -279,6 +279,29 @@ TEST(MatrixInstructions, BytesOfSingleWords) {
     }
 }
 
+// Pixels whose channels are no whole words, or begin within one: pointwise convolutions read them
+// in pieces.
+TEST(MatrixInstructions, PixelsInPieces) {
+  const ConvolutionCase cases[] = {
+      {"Convolution", {2, 58, 5, 7}, {58, 58, 1, 1}, "1,1", "0,0", "1,1", "77"},
+      {"Convolution", {1, 102, 7, 6}, {33, 102, 1, 1}, "2,1", "0,0", "1,1", "0"},
+      {"Convolution", {1, 51, 5, 7}, {58, 51, 1, 1}, "1,1", "0,0", "1,1", "0"},
+  };
+  const DeviceTraits traits = matrix_traits();
+  for (const ConvolutionCase& c : cases)
+    for (const bool bytes : {false, true})
+      for (const bool halved :
+           {false, true}) {  // every second pair of channels is another tensor's
+        if (bytes && c.data[1] % 2 != 0) continue;
+        std::vector<Tensor> inputs;
+        OpDesc desc = describe(c, bytes ? ElementType::u8 : ElementType::f16, inputs);
+        if (halved) desc.inputs[0] = with_gaps(desc.inputs[0], 2, 2);
+        if (halved) desc.outputs[0] = with_gaps(desc.outputs[0], 2, 2);
+        if (halved && bytes) quantize_output(desc, inputs, 5e-4f, 255);
+        check_op(desc, inputs, !bytes ? kHalf : halved ? kOneByte : kExact, &traits, "conv_mma");
+      }
+}
+
 TEST(MatrixInstructions, BytesMakeUpForShifts) {
   const DeviceTraits traits = matrix_traits();
   for (const ConvolutionCase& c : kCases) {

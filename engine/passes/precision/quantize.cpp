@@ -287,9 +287,42 @@ class Quantizer {
     return Factor{value, factor};
   }
 
+  // Returns the picture behind factors and summands that are one number, or one per channel, and
+  // puts these into the range. Returns the floats themselves if they are made otherwise.
+  Edge behind_scales(const Edge& floats, ByteRange& range) const {
+    ByteRange found = range;
+    Edge at = floats;
+    while (graph_.use_count(at) == 1 && !at.node->is("Parameter")) {
+      const Node& node = *at.node;
+      const bool adds = node.is("Add");
+      if (!(adds || node.is("Multiply")) || node.inputs.size() != 2 || !node.tail.empty() ||
+          node.attributes.has(kRequantizes))
+        return floats;
+      const size_t side = constant_value(node.inputs[0]) ? 1 : 0;
+      const Edge& value = node.inputs[side];
+      const std::vector<float> by = values_of(node.inputs[1 - side], node.shape());
+      if (by.empty() || node.shape() != value.node->shape(value.port)) return floats;
+      const size_t channels = std::max(by.size(), found.scale.size());
+      if (found.scale.size() != channels) found.scale.resize(channels, found.scale[0]);
+      if (found.shift.size() != channels) found.shift.resize(channels, found.shift[0]);
+      for (size_t c = 0; c < channels; ++c) {
+        const float number = by[by.size() == 1 ? 0 : c];
+        if (!std::isfinite(number)) return floats;
+        if (adds)
+          found.shift[c] += number * found.scale[c];
+        else
+          found.scale[c] *= number;
+      }
+      at = value;
+    }
+    if (!at.node->is("Parameter")) return floats;
+    range = found;
+    return at;
+  }
+
   // Returns bytes made of `floats`. A MaxPool that nothing else reads is computed from the bytes
   // instead.
-  Edge quantized(Edge floats, const ByteRange& range, const std::string& name, const Node* next) {
+  Edge quantized(Edge floats, ByteRange range, const std::string& name, const Node* next) {
     const bool no_shift = range.lowest == 0 && std::all_of(range.shift.begin(), range.shift.end(),
                                                            [](float s) { return s == 0; });
     std::vector<const Node*> pools;  // from the last pool to the first
@@ -300,6 +333,8 @@ class Quantizer {
       else if (!producer.is("ReLU") || !no_shift)  // bytes without a shift hold no negative values
         break;
     }
+    const QuantizedKey key = key_of(floats, range);
+    floats = behind_scales(floats, range);
     const size_t rank = floats.node->shape(floats.port).size();
     Insertion::AttributeTexts attributes{{"levels", std::to_string(range.levels)}};
     if (range.lowest != 0) attributes["lowest"] = std::to_string(range.lowest);
@@ -308,7 +343,7 @@ class Quantizer {
             .op("Quantize", 1,
                 {floats, numbers(next, range.scale, rank), numbers(next, range.shift, rank)},
                 attributes);
-    quantized_[key_of(floats, range)] = bytes;
+    quantized_[key] = bytes;
     for (; !pools.empty(); pools.pop_back()) {
       Node trial = *pools.back();
       trial.inputs.set(0, bytes);

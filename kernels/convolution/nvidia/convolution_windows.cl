@@ -52,14 +52,15 @@ typedef struct {
 #if QUANTIZES
 #define ELEMENT float
 // Rounds as the operation Quantize does, which leaves the level in the lowest bits.
-#define CLAMPED(x) fmin(fmax((x)*a.scale + a.shift, (float)LOWEST_LEVEL), (float)HIGHEST_LEVEL)
-#define BITS_OF(x) (as_uint(CLAMPED(x) + 12582912.0f) - LOWEST_LEVEL)
+#define CLAMPED(x, c) \
+  fmin(fmax((x)*a.scale[c] + a.shift[c], (float)LOWEST_LEVEL), (float)HIGHEST_LEVEL)
+#define BITS_OF(x, c) (as_uint(CLAMPED(x, c) + 12582912.0f) - LOWEST_LEVEL)
 #elif BYTES
 #define ELEMENT uchar
-#define BITS_OF(x) x
+#define BITS_OF(x, c) x
 #else
 #define ELEMENT ushort
-#define BITS_OF(x) x
+#define BITS_OF(x, c) x
 #endif
 #define ROWS_AT_ONCE (ITEMS >= BLOCKS ? ITEMS / BLOCKS : 1)  // copied by all work-items
 
@@ -194,7 +195,7 @@ KERNEL(IN(ELEMENT, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Arg
           // Channels that are missing have weights of 0.
           uint e[4];
           UNROLL for (int c = 0; c < 4; ++c) {
-            e[c] = c < CHANNELS ? BITS_OF(line[from[p] + c]) : e[CHANNELS - 1];
+            e[c] = c < CHANNELS ? BITS_OF(line[from[p] + c], c) : e[CHANNELS - 1];
           }
           const uint known = in_line & inside[p];
 #if BYTES

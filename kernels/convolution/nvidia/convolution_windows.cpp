@@ -218,8 +218,11 @@ std::string reject_windows(const OpDesc& desc, const DeviceTraits& traits) {
   if (p.bytes && has_shifts(p.op)) return "the weights are bytes only after a shift";
   if (p.quantizes) {
     if (desc.inputs[0].type != ElementType::f32) return "the floats to quantise are not f32";
+    Shape by_channel(desc.inputs[0].shape.size(), 1);
+    by_channel[1] = s.in_channels;
     for (const size_t i : {2, 3})
-      if (desc.constants[i].elements() != 1) return "a scale for each channel";
+      if (desc.constants[i].elements() != 1 && desc.constants[i].shape() != by_channel)
+        return "scales that differ along other dimensions than the channels";
   }
   if (s.groups > 1) return "groups";
   if (s.in_channels > kPixelElements) return "pixels of more than four channels";
@@ -343,8 +346,12 @@ KernelPlan windows_plan(const OpDesc& desc, const DeviceTraits& traits, const Tu
   args.summed_h = to_int(s.out[1]), args.summed_w = to_int(s.out[2]);
   if (p.pool) args.pool_h = to_int(p.pool->pad[1]), args.pool_w = to_int(p.pool->pad[2]);
   if (p.quantizes) {
-    args.scale = desc.constants[2].to_floats()[0];
-    args.shift = desc.constants[3].to_floats()[0];
+    const std::vector<float> scale = desc.constants[2].to_floats(),
+                             shift = desc.constants[3].to_floats();
+    for (size_t c = 0; c < static_cast<size_t>(s.in_channels); ++c) {
+      args.scale[c] = scale[scale.size() == 1 ? 0 : c];
+      args.shift[c] = shift[shift.size() == 1 ? 0 : c];
+    }
   }
 
   KernelPlan plan;

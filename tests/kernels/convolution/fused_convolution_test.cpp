@@ -93,16 +93,20 @@ TEST(FusedConvolution, BytesByWindows) {
   }
 }
 
-// Floats become bytes of 200 levels from -40 on, with and without maxima.
+// Floats become bytes of 200 levels from -40 on, with and without maxima, by one scale or one for
+// each channel.
 TEST(FusedConvolution, QuantizesItsData) {
   const DeviceTraits traits = fused_traits();
+  bool by_channel = false;
   for (const PooledCase& c : kPooledCases)
     for (const bool maxima : {false, true}) {
       std::vector<Tensor> inputs;
       Attributes given = describe(c.convolution, ElementType::u8, inputs).attributes;
       inputs[0] = random_tensor(c.convolution.data, -2, 2, 1);
-      inputs.push_back(Tensor::of<float>(ElementType::f32, {}, {60.f}));
-      inputs.push_back(Tensor::of<float>(ElementType::f32, {}, {7.f}));
+      const Shape scales = by_channel ? Shape{1, c.convolution.data[1], 1, 1} : Shape{};
+      by_channel = !by_channel;
+      inputs.push_back(random_tensor(scales, 40, 70, 2));
+      inputs.push_back(random_tensor(scales, 3, 9, 3));
       const Attributes quantize = attributes({{"levels", "200"}, {"lowest", "-40"}});
       add_with_prefix(given, kQuantizePrefix, quantize);
       if (maxima) add_with_prefix(given, kPoolPrefix, pool_of(c));

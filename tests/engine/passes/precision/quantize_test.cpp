@@ -161,6 +161,27 @@ TEST(Quantize, ImagesGrowAsBytes) {
   }
 }
 
+// The factors and summands of a picture go into its quantisation, also by channel; a value that
+// others read stays.
+TEST(Quantize, TakesThePicturesScale) {
+  for (const bool read_twice : {false, true}) {
+    GraphBuilder b;
+    const Edge scaled =
+        b.op("Multiply", 1,
+             {b.parameter({1, 3, 6, 6}), b.constant(numbers({1, 3, 1, 1}, {1, 0.5f, 0.8f}))});
+    const Edge x = b.op("Add", 1, {scaled, b.constant(numbers({}, {0.3f}))});
+    b.result(conv_on_grids(b, fake_quantize(b, x, -2, 1.984375f), "Convolution", {4, 3, 3, 3}));
+    if (read_twice) b.result(x);
+    auto graph = b.finish();
+    expect_same_values_but(*graph, 4.f / 256 * 0.508f * 4, dot_context());
+    EXPECT_EQ(convolutions_of_bytes(*graph), 1u);
+    for (const auto& node : graph->nodes()) {
+      if (!node->is("Quantize")) continue;
+      EXPECT_EQ(node->inputs[0].node->is("Parameter"), !read_twice);
+    }
+  }
+}
+
 // A GPU with matrix instructions of warpgroups.
 PassContext matrix_context() {
   PassContext context = dot_context();

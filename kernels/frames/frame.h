@@ -65,15 +65,15 @@ struct Frame {
   std::array<int, 3> strides{};
   YuvMatrix matrix = YuvMatrix::bt601;
   bool full_range = false;
-  Rect visible;             // the picture, as viewers see it; width 0: all of the planes
-  Rect region;              // the part of the picture to take; width 0: all of it
-  Orientation orientation;  // the network gets the picture upright
+  Rect visible{};             // the picture, as viewers see it; width 0: all of the planes
+  Rect region{};              // the part of the picture to take; width 0: all of it
+  Orientation orientation{};  // the network gets the picture upright
   double pixel_aspect =
       1;  // width of a pixel over its height; proportions are those that are shown
   // Clockwise turn of the region about its middle, in radians of the picture as it is shown. With
   // an angle, even 0, the region may reach beyond the visible part, whose outermost pixels are
   // repeated there; without one, only what lies in the planes is taken.
-  std::optional<float> angle;
+  std::optional<float> angle{};
 };
 
 // The arithmetic that turns Y'CbCr into RGB. exact: by the matrix and range of the frame, rounded

@@ -39,7 +39,7 @@ def compiled(language, source, folder):
     if '#include <clinfer/' in source:  # the headers as they are installed
         (pathlib.Path(folder) / 'clinfer').symlink_to(library.parent / 'library/clinfer')
         standard = ['-std=c11'] if language == 'c' else ['-std=c++20']
-        return [*compiler, *standard, *warnings, '-Wno-missing-field-initializers', f'-I{folder}', str(path), '-o', f'{folder}/block',
+        return [*compiler, *standard, *warnings, f'-I{folder}', str(path), '-o', f'{folder}/block',
                 str(library)]
     flags = subprocess.run(['pkg-config', '--cflags', '--libs', 'gstreamer-1.0', 'gstreamer-video-1.0'], capture_output=True, text=True,
                            check=True).stdout.split()

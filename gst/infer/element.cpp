@@ -19,9 +19,8 @@ Element::Element(GstElement* self, GstPad* sink, GstPad* src)
     : shared_(self, sink, src),
       verification_(self),
       targets_(shared_,
-               [this](const std::shared_ptr<const Session>& session,
-                      std::shared_ptr<SharedModel> variant) {
-                 model_.loader().adopt(session, std::move(variant));
+               [this](std::shared_ptr<SharedModel> variant) {
+                 model_.loader().adopt(std::move(variant));
                }),
       model_(shared_, [this](const Session& session,
                              const Session* previous) { take_over(session, previous); }),
@@ -143,7 +142,7 @@ void Element::start_tickers() {
   frozen_ticker_.stop();
   targets_ticker_.stop();
   const std::shared_ptr<const Settings> current = settings();
-  if (!plays_ || !current->has_targets()) targets_.stop(model_.session());
+  if (!plays_ || !current->has_targets()) targets_.stop();
   if (!plays_) return;
   if (current->stats_interval != 0)
     stats_ticker_.start(

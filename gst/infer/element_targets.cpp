@@ -34,21 +34,18 @@ void ElementTargets::start() {
   plays_ = true;
 }
 
-void ElementTargets::stop(const std::shared_ptr<const Session>& session) {
+void ElementTargets::stop() {
   const std::lock_guard lock(mutex_);
   plays_ = false;
-  leave(session);
+  leave();
 }
 
-// Needs the lock. Gives up a variant that is only tried.
-void ElementTargets::leave(const std::shared_ptr<const Session>& session) {
+// Needs the lock. Gives up a variant that is only tried, also one that is about to be adopted.
+void ElementTargets::leave() {
   if (group_ == nullptr) return;
-  std::shared_ptr<SharedModel> model = group_->leave(shared_.target);
+  if (std::shared_ptr<SharedModel> model = group_->leave(shared_.target)) adopt_(std::move(model));
   group_ = nullptr;
   told_news_.reset();
-  if (session != nullptr && model != nullptr && session->shared != model &&
-      session->shared->network == model->network)
-    adopt_(session, std::move(model));
 }
 
 std::optional<TargetGroup::Report> ElementTargets::follow(
@@ -57,24 +54,28 @@ std::optional<TargetGroup::Report> ElementTargets::follow(
   const bool controls = plays_ && session != nullptr && !session->shared->is_interim &&
                         settings.has_targets() && shared_.live;
   if (!controls) {
-    leave(session);
+    leave();
     return std::nullopt;
   }
   const std::shared_ptr<TargetGroup> group =
       TargetGroup::of(devices_of(*session->shared->compiled));
-  if (group_ != group) leave(session);
+  if (group_ != group) leave();
   group_ = group;
   group_->join(shared_.target, session->shared,
                {static_cast<double>(settings.target_latency), settings.target_power, settings.share,
                 settings.batch_timeout < 0, !settings.throughput_streams.has_value()});
   group_->step(TargetStream::Clock::now());
-  return group_->report(shared_.target);
+  std::optional<TargetGroup::Report> report = group_->report(shared_.target);
+  // Under the lock, so that leave() comes before it or after it.
+  if (report && report->model && report->model->use && report->model->use != session->shared)
+    adopt_(report->model->use);
+  return report;
 }
 
 void ElementTargets::tick(const std::shared_ptr<const Session>& session) {
   const std::shared_ptr<const Settings> settings = shared_.settings.now();
   const std::optional<TargetGroup::Report> report = follow(session, *settings);
-  if (report && report->model) follow_trials(*report->model, session);
+  if (report && report->model) tell_trials(*report->model, *session);
   if (report) return tell(*report, *session, *settings);
   if (settings->has_targets() && !shared_.live && shared_.statistics.snapshot().frames_out != 0 &&
       is_first(told_of_files_))
@@ -84,10 +85,8 @@ void ElementTargets::tick(const std::shared_ptr<const Session>& session) {
                         (nullptr));
 }
 
-// Takes the variant that is to be used, and tells what has changed since the last call.
-void ElementTargets::follow_trials(const ModelTrials::Report& report,
-                                   const std::shared_ptr<const Session>& session) {
-  if (report.use != nullptr && report.use != session->shared) adopt_(session, report.use);
+// Tells what has changed since the last call.
+void ElementTargets::tell_trials(const ModelTrials::Report& report, const Session& session) {
   const uint64_t last = report.news.empty() ? 0 : report.news.back().number;
   uint64_t told = 0;
   {
@@ -96,7 +95,7 @@ void ElementTargets::follow_trials(const ModelTrials::Report& report,
   }
   for (const ModelTrials::News& news : report.news) {
     if (news.number <= told) continue;
-    const std::string text = session->network.name + ": " + news.text;
+    const std::string text = session.network.name + ": " + news.text;
     if (news.refused)
       GST_ELEMENT_WARNING(shared_.element, RESOURCE, SETTINGS, ("%s", text.c_str()),
                           ("allow-precision has no effect for it"));

@@ -17,17 +17,18 @@ namespace clinfer {
 // Thread-safe. No lock is held while a message is posted.
 class ElementTargets {
  public:
-  // Makes the element use a variant of the model of `session` from now on. Does not block.
-  using Adopt = std::function<void(const std::shared_ptr<const Session>& session,
-                                   std::shared_ptr<SharedModel> variant)>;
+  // Makes the element use this variant of its model from now on. Does not block.
+  using Adopt = std::function<void(std::shared_ptr<SharedModel> variant)>;
   ElementTargets(ElementShared& shared, Adopt adopt) : shared_(shared), adopt_(std::move(adopt)) {}
-  ~ElementTargets() { stop(nullptr); }
+  ~ElementTargets() {  // without a call of `adopt`, whose element is being destroyed
+    if (group_ != nullptr) group_->leave(shared_.target);
+  }
 
   void restart();  // called before a stream begins
   // Called when the element plays with a target, and when it does no longer. Between the calls,
-  // tick() is called once in TargetGroup::kPeriod. `session` may be null.
+  // tick() is called once in TargetGroup::kPeriod.
   void start();
-  void stop(const std::shared_ptr<const Session>& session);
+  void stop();
   // Follows the session (may be null) and the properties, and lets the group measure.
   void tick(const std::shared_ptr<const Session>& session);
   // Adds what was chosen and why: fields target-...
@@ -36,9 +37,8 @@ class ElementTargets {
  private:
   std::optional<TargetGroup::Report> follow(const std::shared_ptr<const Session>& session,
                                             const Settings& settings);
-  void leave(const std::shared_ptr<const Session>& session);
-  void follow_trials(const ModelTrials::Report& report,
-                     const std::shared_ptr<const Session>& session);
+  void leave();
+  void tell_trials(const ModelTrials::Report& report, const Session& session);
   bool is_first(bool& told);
   void tell(const TargetGroup::Report& report, const Session& session, const Settings& settings);
 

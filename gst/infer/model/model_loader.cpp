@@ -119,21 +119,20 @@ std::vector<std::shared_ptr<ModelLoader::Loading>> ModelLoader::take_ended() {
   return ended;
 }
 
-void ModelLoader::adopt(const std::shared_ptr<const Session>& session,
-                        std::shared_ptr<SharedModel> variant) {
+void ModelLoader::adopt(std::shared_ptr<SharedModel> variant) {
   forget_first();
   std::vector<std::shared_ptr<Loading>> ended;  // destroyed after the lock is released
   const std::lock_guard lock(mutex_);
-  if (!started_ || stopping_ || session_ != session) return;
+  if (!started_ || stopping_) return;
   ended = take_ended();
   const auto fail = [element = element_](const Failure& failure) {
     GST_WARNING_OBJECT(element, "the model stays as it is: %s", failure.what);
   };
-  const auto work = [this, session, variant = std::move(variant), fail](Loading&) {
+  const auto work = [this, variant = std::move(variant), fail](Loading&) {
     guard(fail, false, [&] {
-      if (this->session() == session)
-        take_over(
-            std::make_shared<const Session>(Session{session->network, variant, session->settings}));
+      const std::shared_ptr<const Session> now = session();
+      if (now != nullptr && now->shared != variant && now->shared->network == variant->network)
+        take_over(std::make_shared<const Session>(Session{now->network, variant, now->settings}));
       return true;
     });
     return std::shared_ptr<const Session>();

@@ -60,9 +60,9 @@ class ModelLoader {
   // ready. A failure is then only a warning, and the old session stays. Does not block. Returns
   // false if nothing was started. Any thread may call this, also from a handler of messages.
   bool replace(const Settings& settings);
-  // Makes `variant`, compiled from the model of `session`, compute from now on, if the loader still
-  // has that session. Does not block.
-  void adopt(const std::shared_ptr<const Session>& session, std::shared_ptr<SharedModel> variant);
+  // Makes `variant` compute from now on, if the session's model is another variant of the same
+  // network once earlier loadings and calls of this are over. Does not block.
+  void adopt(std::shared_ptr<SharedModel> variant);
   // Takes a session that needs no compiling.
   void use(std::shared_ptr<const Session> session);
   // Cancels the compilation under way and waits for its end, which takes less than a second.

@@ -15,6 +15,11 @@ namespace clinfer {
 
 namespace {
 
+// Returns the nearest number of f8e4m3, which is the largest one for numbers beyond it.
+float nearest_f8e4m3(float x, float, float) {
+  return rounded_to_float8(x, kFloat8E4M3, kFloat8E4M3.most);
+}
+
 float nearest_level(float x, float low, float high) {
   return std::min(std::max(std::nearbyint(x), low), high);
 }
@@ -117,13 +122,9 @@ constexpr UnaryFunction kUnary[] = {
     {"to_f8e5m2", [](float x, float, float b) { return rounded_to_float8(x, kFloat8E5M2, b); },
      "fabs(to_float8(x, 2, -16)) > ALPHA ? BETA * sign(x) : to_float8(x, 2, -16)"},
     // to_f8e4m3 whose beta is alpha, for GPUs with instructions for it
-    {"nearest_f8e4m3",
-     [](float x, float, float) { return rounded_to_float8(x, kFloat8E4M3, kFloat8E4M3.most); },
-     "nearest_e4m3(x)"},
+    {"nearest_f8e4m3", nearest_f8e4m3, "nearest_e4m3(x)"},
     // what becomes a stored f8e4m3; storing rounds and limits it
-    {"store_f8e4m3",
-     [](float x, float, float) { return rounded_to_float8(x, kFloat8E4M3, kFloat8E4M3.most); },
-     "x"},
+    {"store_f8e4m3", nearest_f8e4m3, "x"},
     {"tanh", [](float x, float, float) { return std::tanh(x); }, "gate_tanh(x)"},
 };
 

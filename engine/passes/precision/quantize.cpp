@@ -100,8 +100,8 @@ std::optional<ByteRange> byte_range(const Node& node) {
 }
 
 // Finds the coarsest grid on which all values lie less than 256 steps apart, and returns its step.
-// `integers` gets the values in steps; they exceed bytes where the file's grid had
-// a zero point of its own.
+// `integers` gets the values in steps; they exceed bytes where the file's grid had a zero point of
+// its own.
 std::optional<float> find_grid(std::span<const float> values, std::vector<float>& integers) {
   constexpr float kExact = 2e-3f;  // as a share of a step
   const auto [low, high] = std::minmax_element(values.begin(), values.end());

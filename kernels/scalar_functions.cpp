@@ -15,10 +15,7 @@ namespace clinfer {
 
 namespace {
 
-// Returns the nearest number of f8e4m3, which is the largest one for numbers beyond it.
-float nearest_f8e4m3(float x, float, float) {
-  return rounded_to_float8(x, kFloat8E4M3, kFloat8E4M3.most);
-}
+float nearest_f8e4m3(float x, float, float) { return nearest_float8(x, kFloat8E4M3); }
 
 float nearest_level(float x, float low, float high) {
   return std::min(std::max(std::nearbyint(x), low), high);

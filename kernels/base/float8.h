@@ -51,10 +51,15 @@ inline float rounded_to_float8(float x, const Float8Format& format, float beyond
   return std::fabs(y) > format.most ? std::copysign(beyond, y) : y;
 }
 
+// Returns the nearest value of the format, which is the largest one for numbers beyond it.
+inline float nearest_float8(float x, const Float8Format& format) {
+  return rounded_to_float8(x, format, format.most);
+}
+
 // Returns the stored bits of the nearest value, which is the largest one for numbers beyond it.
 inline uint8_t float8_bits(float x, const Float8Format& format) {
   const auto sign = static_cast<uint8_t>(std::signbit(x) ? 0x80 : 0);
-  const float y = std::fabs(rounded_to_float8(x, format, format.most));
+  const float y = std::fabs(nearest_float8(x, format));
   if (std::isnan(y)) return sign | 0x7f;
   if (y == 0) return sign;
   const int lowest = format.least + format.mantissa;  // exponent of numbers with an implied one

@@ -13,10 +13,8 @@ namespace clinfer {
 
 // A field of stats; "" while there is none.
 inline std::string text_of(GstElement* clinfer, const char* field) {
-  GstStructure* stats = nullptr;
-  g_object_get(clinfer, "stats", &stats, nullptr);
-  const Handle<GstStructure> owner(stats);
-  const char* text = gst_structure_get_string(stats, field);
+  const Handle<GstStructure> stats = stats_of(clinfer);
+  const char* text = gst_structure_get_string(stats.get(), field);
   return text != nullptr ? text : "";
 }
 

@@ -39,6 +39,13 @@ inline GstBuffer* frame_of(const GstVideoInfo& info, Rgb color, GstClockTime pts
   return buffer;
 }
 
+// The property `stats` of one of our elements, as it is now.
+inline Handle<GstStructure> stats_of(GstElement* element) {
+  GstStructure* stats = nullptr;
+  g_object_get(element, "stats", &stats, nullptr);
+  return Handle<GstStructure>(stats);
+}
+
 class Harness {
  public:
   // As gst_harness_new_parse, with a bus from before the start: a model is loaded from then on, and
@@ -153,6 +160,10 @@ struct Pipeline {
   ~Pipeline() {
     gst_element_set_state(element, GST_STATE_NULL);
     gst_object_unref(element);
+  }
+  // The element of this name, of which the pipeline always has one.
+  Handle<GstElement> find(const char* name) const {
+    return Handle<GstElement>(gst_bin_get_by_name(GST_BIN(element), name));
   }
   GstElement* element;
 };

@@ -362,9 +362,7 @@ TEST(Hostile, PropertiesChangeWhileFramesFlow) {
       // These count from the next start on.
       g_object_set(clinfer, "labels", i % 2 ? "a,b,c" : "", "model", i % 2 ? "/nowhere.xml" : "",
                    "nireq", i % 9, "batch-size", i % 5, "mean", i % 2 ? "x" : "1,2", nullptr);
-      GstStructure* stats = nullptr;
-      g_object_get(clinfer, "stats", &stats, nullptr);
-      gst_structure_free(stats);
+      stats_of(clinfer);
     }
   });
   for (int i = 0; i < 300; ++i) {
@@ -393,11 +391,9 @@ TEST(Hostile, AUserOfASharedModelLeavesUnderLoad) {
   // The other goes on, and ends when it is told to.
   GstElement* sink = gst_bin_get_by_name(GST_BIN(stays.element), "sink");
   const auto rendered = [&] {
-    GstStructure* stats = nullptr;
-    g_object_get(sink, "stats", &stats, nullptr);
+    const Handle<GstStructure> stats = stats_of(sink);
     guint64 count = 0;
-    gst_structure_get_uint64(stats, "rendered", &count);
-    gst_structure_free(stats);
+    gst_structure_get_uint64(stats.get(), "rendered", &count);
     return count;
   };
   const guint64 before = rendered();

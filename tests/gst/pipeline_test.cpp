@@ -45,11 +45,9 @@ TEST(Clinfer, KeepsTheCompiledModelInReadyAndTakesNewLabels) {
   for (int i = 0; i < 2; ++i) {
     gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
     EXPECT_EQ(error_on(pipeline.element, 20000ms), "");
-    GstStructure* stats = nullptr;
-    g_object_get(net, "stats", &stats, nullptr);
+    const Handle<GstStructure> stats = stats_of(net);
     double load = 0;
-    EXPECT_TRUE(gst_structure_get_double(stats, "load-ms", &load));
-    gst_structure_free(stats);
+    EXPECT_TRUE(gst_structure_get_double(stats.get(), "load-ms", &load));
     if (i == 0) first = load;
     EXPECT_EQ(load, first);
     gst_element_set_state(pipeline.element, GST_STATE_READY);
@@ -67,13 +65,11 @@ TEST(Clinfer, OffersTheMemoryThatItsDeviceFetchesFrom) {
   GstElement* net = gst_bin_get_by_name(GST_BIN(pipeline.element), "net");
   gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
   EXPECT_EQ(error_on(pipeline.element, 20000ms), "");
-  GstStructure* stats = nullptr;
-  g_object_get(net, "stats", &stats, nullptr);
+  const Handle<GstStructure> stats = stats_of(net);
   guint64 out = 0, fetched = 0;
-  gst_structure_get(stats, "frames-out", G_TYPE_UINT64, &out, "fetched-frames", G_TYPE_UINT64,
+  gst_structure_get(stats.get(), "frames-out", G_TYPE_UINT64, &out, "fetched-frames", G_TYPE_UINT64,
                     &fetched, nullptr);
-  const std::string device = gst_structure_get_string(stats, "device");
-  gst_structure_free(stats);
+  const std::string device = gst_structure_get_string(stats.get(), "device");
   gst_object_unref(net);
   EXPECT_EQ(out, 40u);
   if (device.find("NVIDIA") != std::string::npos)

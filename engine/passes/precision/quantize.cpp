@@ -142,15 +142,14 @@ std::optional<float> find_float8_step(std::span<const float> values, std::vector
     if (!(step > 0) || !std::isfinite(1 / step)) continue;
     float off = 0;
     for (float v : values) {
-      const float number = rounded_to_float8(v / step, kFloat8E4M3, kFloat8E4M3.most);
+      const float number = nearest_float8(v / step, kFloat8E4M3);
       if (v != 0) off = std::max(off, std::fabs(number * step / v - 1));
     }
     if (off < least) best = step, least = off;
   }
   if (best == 0 && largest > 0) return {};
   const float step = largest > 0 ? best : 1;
-  for (float v : values)
-    numbers.push_back(rounded_to_float8(v / step, kFloat8E4M3, kFloat8E4M3.most));
+  for (float v : values) numbers.push_back(nearest_float8(v / step, kFloat8E4M3));
   return step;
 }
 

@@ -10,8 +10,9 @@
 namespace clinfer {
 namespace {
 
-// Plays one frame; returns `stats`, which the caller frees, or null after an error.
-GstStructure* stats_of(const std::string& properties, std::string* error = nullptr) {
+// Plays one frame; returns `stats`, or null after an error.
+Handle<GstStructure> stats_after_one_frame(const std::string& properties,
+                                           std::string* error = nullptr) {
   Pipeline pipeline(
       "videotestsrc num-buffers=2 ! video/x-raw,format=RGB,width=64,height=64 ! clinfer name=c "
       "first-tier=false post-process=none " +
@@ -20,10 +21,7 @@ GstStructure* stats_of(const std::string& properties, std::string* error = nullp
   const std::string text = error_on(pipeline.element, std::chrono::seconds(kPatience / GST_SECOND));
   if (error) *error = text;
   if (!text.empty()) return nullptr;
-  const Handle<GstElement> clinfer(gst_bin_get_by_name(GST_BIN(pipeline.element), "c"));
-  GstStructure* stats = nullptr;
-  g_object_get(clinfer.get(), "stats", &stats, nullptr);
-  return stats;
+  return stats_of(pipeline.find("c").get());
 }
 
 std::string text_in(const GstStructure* structure, const char* field) {
@@ -37,9 +35,9 @@ struct Row {
 };
 
 // The rows of `layers` by their names.
-std::map<std::string, Row> layers_of(GstStructure* stats) {
+std::map<std::string, Row> layers_of(const Handle<GstStructure>& stats) {
   std::map<std::string, Row> rows;
-  const GValue* list = stats ? gst_structure_get_value(stats, "layers") : nullptr;
+  const GValue* list = stats ? gst_structure_get_value(stats.get(), "layers") : nullptr;
   for (guint i = 0; list && i < gst_value_list_get_size(list); ++i) {
     const GstStructure* layer = gst_value_get_structure(gst_value_list_get_value(list, i));
     Row& row = rows[text_in(layer, "name")];
@@ -47,7 +45,6 @@ std::map<std::string, Row> layers_of(GstStructure* stats) {
     gst_structure_get_double(layer, "device-us", &row.device_us);
     gst_structure_get_double(layer, "host-us", &row.host_us);
   }
-  if (stats) gst_structure_free(stats);
   return rows;
 }
 
@@ -55,7 +52,7 @@ TEST(ElementDiagnosis, CountersAndHostLayersAreInStats) {
   const TemporaryFolder folder;
   const std::string model = " model=" + test::host_layer_model(folder);
   for (const char* asked : {"perf-count=true", "config=\"PERF_COUNT=YES,GPU_MAX_NUM_THREADS=2\""}) {
-    std::map<std::string, Row> rows = layers_of(stats_of(asked + model));
+    std::map<std::string, Row> rows = layers_of(stats_after_one_frame(asked + model));
     EXPECT_EQ(rows["in"].status, "NOT_RUN") << asked;
     EXPECT_EQ(rows["in"].reason, "an input");
     EXPECT_EQ(rows["negate"].status, "EXECUTED");
@@ -72,7 +69,7 @@ TEST(ElementDiagnosis, CountersAndHostLayersAreInStats) {
       EXPECT_EQ(rows["invert"].kernel, several ? "host, 2 threads" : "host");
     }
   }
-  EXPECT_TRUE(layers_of(stats_of(model)).empty()) << "nobody asked for them";
+  EXPECT_TRUE(layers_of(stats_after_one_frame(model)).empty()) << "nobody asked for them";
 }
 
 // All files with this ending, together.
@@ -93,11 +90,10 @@ TEST(ElementDiagnosis, DumpsGraphsAndSourcesByTheConfiguration) {
   const std::string model = test::host_layer_model(folder);
   const auto run = [&](const std::string& to) {
     std::string error;
-    GstStructure* stats =
-        stats_of("model=" + model + " config=\"CACHE_DIR=" + (folder / "cache") +
-                     ",CLDNN_SOURCES_DUMPS_DIR=" + to + ",CLDNN_GRAPH_DUMPS_DIR=" + to + "\"",
-                 &error);
-    if (stats) gst_structure_free(stats);
+    stats_after_one_frame("model=" + model + " config=\"CACHE_DIR=" + (folder / "cache") +
+                              ",CLDNN_SOURCES_DUMPS_DIR=" + to + ",CLDNN_GRAPH_DUMPS_DIR=" + to +
+                              "\"",
+                          &error);
     return error;
   };
   size_t built = 0, cached = 0;
@@ -117,10 +113,9 @@ TEST(ElementDiagnosis, DumpsGraphsAndSourcesByTheConfiguration) {
 // The element's own properties do the same.
 TEST(ElementDiagnosis, DumpsGraphsAndSourcesByProperties) {
   const TemporaryFolder folder;
-  GstStructure* stats = stats_of("model=" + test::host_layer_model(folder) + " sources-dumps-dir=" +
-                                 (folder / "dumps") + " graph-dumps-dir=" + (folder / "dumps"));
-  ASSERT_NE(stats, nullptr);
-  gst_structure_free(stats);
+  EXPECT_TRUE(stats_after_one_frame("model=" + test::host_layer_model(folder) +
+                                    " sources-dumps-dir=" + (folder / "dumps") +
+                                    " graph-dumps-dir=" + (folder / "dumps")));
   size_t sources = 0, graphs = 0;
   dumped(folder / "dumps", ".cl", &sources);
   dumped(folder / "dumps", ".dot", &graphs);

@@ -106,12 +106,10 @@ TEST(Clinfer, TakesLinearFramesOfDmabufAndSaysThatItMapsThem) {
                 GST_FLOW_OK);
       EXPECT_EQ(answer_of(harness.pull().get()), name) << kind;
     }
-    GstStructure* stats = nullptr;
-    g_object_get(harness.clinfer(), "stats", &stats, nullptr);
-    EXPECT_STREQ(gst_structure_get_string(stats, "path"), "system memory");
-    EXPECT_NE(std::string(gst_structure_get_string(stats, "path-reason")).find("DMABuf"),
+    const Handle<GstStructure> stats = stats_of(harness.clinfer());
+    EXPECT_STREQ(gst_structure_get_string(stats.get(), "path"), "system memory");
+    EXPECT_NE(std::string(gst_structure_get_string(stats.get(), "path-reason")).find("DMABuf"),
               std::string::npos);
-    gst_structure_free(stats);
   }
   gst_object_unref(allocator);
 }
@@ -142,12 +140,11 @@ TEST(Clinfer, SaysThatItIsBuiltWithoutMemoryOfCuda) {
   harness.set_caps("NV12", 64, 48);
   ASSERT_EQ(harness.push(kRed, 0), GST_FLOW_OK);
   EXPECT_EQ(answer_of(harness.pull().get()), "red");
-  GstStructure* stats = nullptr;
-  g_object_get(harness.clinfer(), "stats", &stats, nullptr);
-  EXPECT_STREQ(gst_structure_get_string(stats, "path"), "system memory");
-  EXPECT_NE(std::string(gst_structure_get_string(stats, "path-reason")).find("GStreamer 1.24"),
-            std::string::npos);
-  gst_structure_free(stats);
+  const Handle<GstStructure> stats = stats_of(harness.clinfer());
+  EXPECT_STREQ(gst_structure_get_string(stats.get(), "path"), "system memory");
+  EXPECT_NE(
+      std::string(gst_structure_get_string(stats.get(), "path-reason")).find("GStreamer 1.24"),
+      std::string::npos);
   gst_object_unref(decoder);
   gst_object_unref(sink);
 }
@@ -160,11 +157,9 @@ TEST(Clinfer, RunsEveryNthFrame) {
     const auto out = harness.pull();
     EXPECT_EQ(answer_of(out.get()), i % 3 == 0 ? "red" : "skipped") << i;
   }
-  GstStructure* stats = nullptr;
-  g_object_get(harness.clinfer(), "stats", &stats, nullptr);
-  const Handle<GstStructure> owner(stats);
+  const Handle<GstStructure> stats = stats_of(harness.clinfer());
   guint64 in = 0, out = 0, inferred = 0, skipped = 0;
-  gst_structure_get(stats, "frames-in", G_TYPE_UINT64, &in, "frames-out", G_TYPE_UINT64, &out,
+  gst_structure_get(stats.get(), "frames-in", G_TYPE_UINT64, &in, "frames-out", G_TYPE_UINT64, &out,
                     "inferred", G_TYPE_UINT64, &inferred, "skipped", G_TYPE_UINT64, &skipped,
                     nullptr);
   EXPECT_EQ(in, 10u);
@@ -172,10 +167,10 @@ TEST(Clinfer, RunsEveryNthFrame) {
   EXPECT_EQ(inferred, 4u);
   EXPECT_EQ(skipped, 6u);
   // As `clinfer heads` prints it.
-  EXPECT_NE(std::string(gst_structure_get_string(stats, "interpretation")).find("\nhead "),
+  EXPECT_NE(std::string(gst_structure_get_string(stats.get(), "interpretation")).find("\nhead "),
             std::string::npos);
   gdouble p50 = 0;
-  EXPECT_TRUE(gst_structure_get_double(stats, "infer-p50-ms", &p50));
+  EXPECT_TRUE(gst_structure_get_double(stats.get(), "infer-p50-ms", &p50));
   EXPECT_GT(p50, 0);
 }
 

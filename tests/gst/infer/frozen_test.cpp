@@ -65,14 +65,10 @@ TEST_F(Frozen, ALiveSourceThatStopsIsToldAndThatItGoesOn) {
   EXPECT_TRUE(gst_structure_get_uint64(stopped.get(), "age-ms", &age));
   EXPECT_GE(age, 300u);
   EXPECT_EQ(message("clinfer-frozen", 700ms).get(), nullptr) << "told once";
-  GstStructure* stats = nullptr;
-  GstElement* net = gst_bin_get_by_name(GST_BIN(pipeline_->element), "net");
-  g_object_get(net, "stats", &stats, nullptr);
-  gst_object_unref(net);
+  const Handle<GstStructure> stats = stats_of(pipeline_->find("net").get());
   double in = 0, out = 0;
-  EXPECT_TRUE(gst_structure_get(stats, "sink-age-ms", G_TYPE_DOUBLE, &in, "src-age-ms",
+  EXPECT_TRUE(gst_structure_get(stats.get(), "sink-age-ms", G_TYPE_DOUBLE, &in, "src-age-ms",
                                 G_TYPE_DOUBLE, &out, nullptr));
-  gst_structure_free(stats);
   EXPECT_GE(in, 900);
   EXPECT_GE(out, 600);
   for (int i = 0; i < 20; ++i) {

@@ -27,10 +27,8 @@ std::string slow_launch(const std::string& properties) {
 struct Counts {
   uint64_t in = 0, out = 0, inferred = 0, skipped = 0, late = 0, dropped = 0;
   explicit Counts(GstElement* clinfer) {
-    GstStructure* stats = nullptr;
-    g_object_get(clinfer, "stats", &stats, nullptr);
-    const Handle<GstStructure> owner(stats);
-    EXPECT_TRUE(gst_structure_get(stats, "frames-in", G_TYPE_UINT64, &in, "frames-out",
+    const Handle<GstStructure> stats = stats_of(clinfer);
+    EXPECT_TRUE(gst_structure_get(stats.get(), "frames-in", G_TYPE_UINT64, &in, "frames-out",
                                   G_TYPE_UINT64, &out, "inferred", G_TYPE_UINT64, &inferred,
                                   "skipped", G_TYPE_UINT64, &skipped, "late", G_TYPE_UINT64, &late,
                                   "dropped", G_TYPE_UINT64, &dropped, nullptr));
@@ -88,20 +86,16 @@ double service_ms() {
 // Returns when the model is compiled: statistics name the full tier from then on.
 void wait_until_ready(GstElement* clinfer) {
   for (bool ready = false; !ready; std::this_thread::sleep_for(2ms)) {
-    GstStructure* stats = nullptr;
-    g_object_get(clinfer, "stats", &stats, nullptr);
-    const char* tier = gst_structure_get_string(stats, "tier");
+    const Handle<GstStructure> stats = stats_of(clinfer);
+    const char* tier = gst_structure_get_string(stats.get(), "tier");
     ready = tier != nullptr && std::string(tier) == "full";
-    gst_structure_free(stats);
   }
 }
 
 double statistic(GstElement* clinfer, const char* name) {
-  GstStructure* stats = nullptr;
-  g_object_get(clinfer, "stats", &stats, nullptr);
-  const Handle<GstStructure> owner(stats);
+  const Handle<GstStructure> stats = stats_of(clinfer);
   double value = -1;
-  EXPECT_TRUE(gst_structure_get_double(stats, name, &value)) << name;
+  EXPECT_TRUE(gst_structure_get_double(stats.get(), name, &value)) << name;
   return value;
 }
 

@@ -20,13 +20,10 @@ class PublishToNobody : public ::testing::Test {
     return "clpublish method=redis address=127.0.0.1:1 " + more;
   }
   static guint64 stat(GstHarness* harness, const char* name) {
-    GstElement* element = gst_harness_find_element(harness, "clpublish");
-    GstStructure* stats = nullptr;
-    g_object_get(element, "stats", &stats, nullptr);
-    gst_object_unref(element);
+    const Handle<GstElement> element(gst_harness_find_element(harness, "clpublish"));
+    const Handle<GstStructure> stats = stats_of(element.get());
     guint64 value = G_MAXUINT64;
-    EXPECT_TRUE(gst_structure_get_uint64(stats, name, &value)) << name;
-    gst_structure_free(stats);
+    EXPECT_TRUE(gst_structure_get_uint64(stats.get(), name, &value)) << name;
     return value;
   }
 };
@@ -47,11 +44,9 @@ TEST_F(PublishToNobody, AFullQueueHoldsFramesUpUntilTheElementStops) {
                     launch("queue-size=4 name=p") + " ! fakesink async=false");
   GstElement* publish = gst_bin_get_by_name(GST_BIN(pipeline.element), "p");
   const auto count = [&](const char* name) {
-    GstStructure* stats = nullptr;
-    g_object_get(publish, "stats", &stats, nullptr);
+    const Handle<GstStructure> stats = stats_of(publish);
     guint64 value = 0;
-    gst_structure_get_uint64(stats, name, &value);
-    gst_structure_free(stats);
+    gst_structure_get_uint64(stats.get(), name, &value);
     return value;
   };
   gst_element_set_state(pipeline.element, GST_STATE_PLAYING);

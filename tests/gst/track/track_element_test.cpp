@@ -106,16 +106,13 @@ TEST_F(Track, PredictsWhereNothingWasLookedFor) {
     EXPECT_EQ(line.find("\"predicted\":true") != std::string::npos, !run) << line;
   }
   EXPECT_EQ(predicted, 20);
-  GstStructure* stats = nullptr;
-  GstElement* element = gst_harness_find_element(harness_->get(), "cltrack");
-  g_object_get(element, "stats", &stats, nullptr);
-  gst_object_unref(element);
+  const Handle<GstElement> element(gst_harness_find_element(harness_->get(), "cltrack"));
+  const Handle<GstStructure> stats = stats_of(element.get());
   guint64 ids = 0, boxes = 0;
-  EXPECT_TRUE(gst_structure_get(stats, "ids", G_TYPE_UINT64, &ids, "predicted", G_TYPE_UINT64,
+  EXPECT_TRUE(gst_structure_get(stats.get(), "ids", G_TYPE_UINT64, &ids, "predicted", G_TYPE_UINT64,
                                 &boxes, nullptr));
   EXPECT_EQ(ids, 1u);
   EXPECT_EQ(boxes, 20u);
-  gst_structure_free(stats);
 }
 
 TEST_F(Track, PredictsNothingWhereItShallNot) {

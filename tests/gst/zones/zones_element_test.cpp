@@ -52,16 +52,14 @@ class Zones : public ::testing::Test {
     return all;
   }
   guint64 count(const char* zone, const char* what) {
-    GstElement* element = gst_harness_find_element(harness_->get(), "clzones");
-    GstStructure *stats = nullptr, *counts = nullptr;
-    g_object_get(element, "stats", &stats, nullptr);
-    gst_object_unref(element);
+    const Handle<GstElement> element(gst_harness_find_element(harness_->get(), "clzones"));
+    const Handle<GstStructure> stats = stats_of(element.get());
+    GstStructure* counts = nullptr;
     guint64 value = 1000;
-    if (gst_structure_get(stats, zone, GST_TYPE_STRUCTURE, &counts, nullptr)) {
+    if (gst_structure_get(stats.get(), zone, GST_TYPE_STRUCTURE, &counts, nullptr)) {
       gst_structure_get_uint64(counts, what, &value);
       gst_structure_free(counts);
     }
-    gst_structure_free(stats);
     return value;
   }
   std::unique_ptr<Harness> harness_;

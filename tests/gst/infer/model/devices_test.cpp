@@ -14,11 +14,9 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kLong = 120s;  // longer than any machine takes for what is waited for
 
 std::map<std::string, uint64_t> inferences(GstElement* clinfer) {
-  GstStructure* stats = nullptr;
-  g_object_get(clinfer, "stats", &stats, nullptr);
-  const Handle<GstStructure> owner(stats);
+  const Handle<GstStructure> stats = stats_of(clinfer);
   std::map<std::string, uint64_t> counts;
-  const GValue* devices = gst_structure_get_value(stats, "devices");
+  const GValue* devices = gst_structure_get_value(stats.get(), "devices");
   for (guint i = 0; devices != nullptr && i < gst_value_list_get_size(devices); ++i) {
     const GstStructure* device = gst_value_get_structure(gst_value_list_get_value(devices, i));
     guint64 count = 0;
@@ -29,10 +27,8 @@ std::map<std::string, uint64_t> inferences(GstElement* clinfer) {
 }
 
 std::string device_of(GstElement* clinfer) {
-  GstStructure* stats = nullptr;
-  g_object_get(clinfer, "stats", &stats, nullptr);
-  const Handle<GstStructure> owner(stats);
-  const char* text = gst_structure_get_string(stats, "device");
+  const Handle<GstStructure> stats = stats_of(clinfer);
+  const char* text = gst_structure_get_string(stats.get(), "device");
   return text != nullptr ? text : "";
 }
 

@@ -11,13 +11,11 @@ namespace {
 using namespace std::chrono_literals;
 
 uint64_t stat(GstElement* clinfer, const char* name) {
-  GstStructure* stats = nullptr;
-  g_object_get(clinfer, "stats", &stats, nullptr);
-  const Handle<GstStructure> owner(stats);
+  const Handle<GstStructure> stats = stats_of(clinfer);
   guint64 value = 0;
   guint small = 0;
-  if (gst_structure_get_uint64(stats, name, &value)) return value;
-  EXPECT_TRUE(gst_structure_get_uint(stats, name, &small)) << name;
+  if (gst_structure_get_uint64(stats.get(), name, &value)) return value;
+  EXPECT_TRUE(gst_structure_get_uint(stats.get(), name, &small)) << name;
   return small;
 }
 

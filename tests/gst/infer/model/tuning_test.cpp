@@ -80,21 +80,19 @@ Heard play_tuned(const std::string& tuning) {
     gst_message_unref(message);
   }
   GstElement* clinfer = gst_bin_get_by_name(GST_BIN(pipeline.element), "c");
-  GstStructure* stats = nullptr;
-  g_object_get(clinfer, "stats", &stats, nullptr);
-  gst_structure_get_uint(stats, "tuning-hits", &heard.hits);
-  gst_structure_get_uint(stats, "tuning-misses", &heard.misses);
-  if (gst_structure_get_uint(stats, "tuning-measured", &heard.measured)) {
+  const Handle<GstStructure> stats = stats_of(clinfer);
+  gst_structure_get_uint(stats.get(), "tuning-hits", &heard.hits);
+  gst_structure_get_uint(stats.get(), "tuning-misses", &heard.misses);
+  if (gst_structure_get_uint(stats.get(), "tuning-measured", &heard.measured)) {
     guint taken_back = 0, modelled = 0;
-    EXPECT_TRUE(gst_structure_get_uint(stats, "tuning-modelled", &modelled));
+    EXPECT_TRUE(gst_structure_get_uint(stats.get(), "tuning-modelled", &modelled));
     EXPECT_LE(modelled, heard.misses);
     gdouble gain = -1;
-    EXPECT_TRUE(gst_structure_get_uint(stats, "tuning-taken-back", &taken_back));
-    EXPECT_TRUE(gst_structure_get_double(stats, "tuning-gain", &gain));
+    EXPECT_TRUE(gst_structure_get_uint(stats.get(), "tuning-taken-back", &taken_back));
+    EXPECT_TRUE(gst_structure_get_double(stats.get(), "tuning-gain", &gain));
     EXPECT_LE(taken_back, heard.measured);
     EXPECT_GE(gain, 0);
   }
-  gst_structure_free(stats);
   gst_object_unref(clinfer);
   gst_object_unref(bus);
   return heard;
@@ -186,12 +184,10 @@ TEST(ElementTuning, TheBatchOnAutoIsTheFiles) {
     for (int i = 0; i < 7; ++i) EXPECT_EQ(harness.push(i % 2 ? kRed : kBlue, i), GST_FLOW_OK);
     gst_harness_push_event(harness.get(), gst_event_new_eos());
     for (int i = 0; i < 7; ++i) EXPECT_EQ(answer_of(harness.pull().get()), i % 2 ? "red" : "blue");
-    GstStructure* stats = nullptr;
-    g_object_get(harness.clinfer(), "stats", &stats, nullptr);
+    const Handle<GstStructure> stats = stats_of(harness.clinfer());
     guint images = 0, requests = 0;
-    gst_structure_get_uint(stats, "batch-size", &images);
-    gst_structure_get_uint(stats, "nireq", &requests);
-    gst_structure_free(stats);
+    gst_structure_get_uint(stats.get(), "batch-size", &images);
+    gst_structure_get_uint(stats.get(), "nireq", &requests);
     return std::pair{images, requests};
   };
   EXPECT_EQ(batch().first, 1u) << "the file says nothing";

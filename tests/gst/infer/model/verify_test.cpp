@@ -21,11 +21,9 @@ using Clock = std::chrono::steady_clock;
 constexpr uint64_t kMostSamples = 100;
 
 uint64_t stat(GstElement* clinfer, const char* name) {
-  GstStructure* stats = nullptr;
-  g_object_get(clinfer, "stats", &stats, nullptr);
-  const Handle<GstStructure> owner(stats);
+  const Handle<GstStructure> stats = stats_of(clinfer);
   guint64 value = 0;
-  gst_structure_get_uint64(stats, name, &value);
+  gst_structure_get_uint64(stats.get(), name, &value);
   return value;
 }
 
@@ -234,10 +232,8 @@ TEST(Verify, IsOffUnlessWanted) {
   harness.set_caps("NV12", 64, 48);
   ASSERT_EQ(harness.push(kRed, 0), GST_FLOW_OK);
   EXPECT_EQ(answer_of(harness.pull().get()), "red");
-  GstStructure* stats = nullptr;
-  g_object_get(harness.clinfer(), "stats", &stats, nullptr);
-  const Handle<GstStructure> owner(stats);
-  EXPECT_FALSE(gst_structure_has_field(stats, "verify-checked"));
+  const Handle<GstStructure> stats = stats_of(harness.clinfer());
+  EXPECT_FALSE(gst_structure_has_field(stats.get(), "verify-checked"));
 }
 
 // Waits for so many samples, while frames are pushed, and returns what was found.

@@ -84,10 +84,8 @@ TEST(WidthBuckets, EachLineGoesToItsWidth) {
     gst_harness_push_event(harness.get(), gst_event_new_eos());
     for (int i = 0; i < 3; ++i)
       EXPECT_EQ(texts_of(harness.pull().get()), (std::vector<std::string>{kLong, kShort})) << batch;
-    GstStructure* stats = nullptr;
-    g_object_get(harness.clinfer(), "stats", &stats, nullptr);
-    EXPECT_STREQ(gst_structure_get_string(stats, "widths"), "128,896");
-    gst_structure_free(stats);
+    const Handle<GstStructure> stats = stats_of(harness.clinfer());
+    EXPECT_STREQ(gst_structure_get_string(stats.get(), "widths"), "128,896");
   }
 }
 

@@ -42,11 +42,9 @@ class Stream {
   GstElement* clinfer() { return harness_.clinfer(); }
   Harness& harness() { return harness_; }
   uint64_t statistic(const char* name) {
-    GstStructure* stats = nullptr;
-    g_object_get(clinfer(), "stats", &stats, nullptr);
-    const Handle<GstStructure> owner(stats);
+    const Handle<GstStructure> stats = stats_of(clinfer());
     guint64 value = 0;
-    EXPECT_TRUE(gst_structure_get_uint64(stats, name, &value)) << name;
+    EXPECT_TRUE(gst_structure_get_uint64(stats.get(), name, &value)) << name;
     return value;
   }
 

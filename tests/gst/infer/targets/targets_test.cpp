@@ -27,13 +27,7 @@ class Targets : public ::testing::Test {
     pipeline_ = std::make_unique<Pipeline>(launch);
     gst_element_set_state(pipeline_->element, GST_STATE_PLAYING);
   }
-  Handle<GstStructure> stats(const char* name) {
-    GstElement* element = gst_bin_get_by_name(GST_BIN(pipeline_->element), name);
-    GstStructure* stats = nullptr;
-    g_object_get(element, "stats", &stats, nullptr);
-    gst_object_unref(element);
-    return Handle<GstStructure>(stats);
-  }
+  Handle<GstStructure> stats(const char* name) { return stats_of(pipeline_->find(name).get()); }
   // Waits until the element has been given orders.
   bool controls(const char* name) {
     const auto until = Clock::now() + 120s;

@@ -41,13 +41,7 @@ class TargetTrials : public ::testing::Test {
     gst_element_set_state(pipeline_->element, GST_STATE_PLAYING);
     ASSERT_TRUE(waits_for([&] { return text("c", "tier") == "full"; }));
   }
-  Handle<GstStructure> stats(const char* name) {
-    GstElement* element = gst_bin_get_by_name(GST_BIN(pipeline_->element), name);
-    GstStructure* stats = nullptr;
-    g_object_get(element, "stats", &stats, nullptr);
-    gst_object_unref(element);
-    return Handle<GstStructure>(stats);
-  }
+  Handle<GstStructure> stats(const char* name) { return stats_of(pipeline_->find(name).get()); }
   std::string text(const char* name, const char* field) {
     const Handle<GstStructure> now = stats(name);
     const char* value = gst_structure_get_string(now.get(), field);

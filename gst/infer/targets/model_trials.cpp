@@ -33,9 +33,10 @@ std::string number_text(double value) {
 
 // Returns the geometric mean over the models of their frames per second, so that a model of few
 // frames counts as much as one of many.
-double mean_over_models(const std::vector<ModelTrials::User>& users) {
+double mean_over_models(const std::vector<ModelTrials::User>& users,
+                        double ModelTrials::User::*frames) {
   std::map<const Network*, double> sums;
-  for (const ModelTrials::User& user : users) sums[user.model->network.get()] += user.inferred;
+  for (const ModelTrials::User& user : users) sums[user.model->network.get()] += user.*frames;
   double logs = 0;
   for (const auto& [network, sum] : sums) logs += std::log(std::max(sum, 0.01));
   return sums.empty() ? 0 : std::exp(logs / static_cast<double>(sums.size()));
@@ -70,7 +71,9 @@ TrialController::Bounds bounds_of(const Network& network,
 
 ModelTrials::Result ModelTrials::step(const std::vector<User>& users, bool is_short) {
   follow(users);
-  const TrialController::Period period{mean_over_models(users), is_short, users.size()};
+  const TrialController::Period period{mean_over_models(users, &User::inferred),
+                                       mean_over_models(users, &User::wanted), is_short,
+                                       users.size()};
   if (!trial_) {
     if (dropped_) return Result::none;
     for (auto& known : origins_) {
@@ -176,6 +179,10 @@ ModelTrials::Result ModelTrials::finish(Origin& origin) {
   const std::optional<TrialController::Outcome>& outcome = origin.controller.outcome();
   origin.kept = outcome && outcome->taken ? trial.candidate : trial.present;
   origin.present = origin.kept;
+  if (origin.controller.was_needless()) {
+    tell(origin, "all frames are inferred in time without a trial");
+    return Result::needless;
+  }
   if (!outcome) {
     tell(origin, "the live streams changed, so that a trial ended without a result");
     return Result::kept;

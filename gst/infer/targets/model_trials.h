@@ -23,6 +23,7 @@ class ModelTrials {
     std::shared_ptr<SharedModel> model;  // which it uses now
     bool frees_streams = true;           // its settings leave the number of streams open
     double inferred = 0;                 // frames per second that came within the target
+    double wanted = 0;                   // frames per second that are to be inferred
   };
   // Something that the application is to know.
   struct News {
@@ -39,7 +40,8 @@ class ModelTrials {
     std::vector<News> news;            // the last ones
     std::shared_ptr<SharedModel> use;  // the model that its streams are to use now
   };
-  enum class Result { none, kept, taken };  // of a trial that has ended
+  // Of a trial that has ended. needless: the present variant infers all frames.
+  enum class Result { none, kept, taken, needless };
 
   // Takes the measurements of a period. `is_short`: the device cannot infer all frames.
   Result step(const std::vector<User>& users, bool is_short);

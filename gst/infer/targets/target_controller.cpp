@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace clinfer {
 namespace {
@@ -19,6 +20,12 @@ constexpr double kFull = 0.9;
 constexpr double kHardlyBusy = 0.4;
 // The change of demand that begins a new search.
 constexpr double kOtherDemand = 0.25;
+// How many times as many streams as before make others wait when they start, and for how many
+// periods.
+constexpr double kManyMore = 1.25;
+constexpr int kStarting = 5;
+// The most by which the limit rises at once.
+constexpr double kLargestRise = 4;
 // The fewest and the most calm periods before the limit rises.
 constexpr int kShortPatience = 2, kLongPatience = 64;
 // Periods after a rise within which a fall takes it back.
@@ -43,6 +50,31 @@ double allowed(const TargetController::Period& period, double limit) {
 }
 
 }  // namespace
+
+bool StartingStreams::next(size_t streams) {
+  if (static_cast<double>(streams) > kManyMore * static_cast<double>(known_)) left_ = kStarting;
+  known_ = streams;
+  if (left_ == 0) return false;
+  --left_;
+  return true;
+}
+
+// Divides what the limit allows among the present streams.
+void TargetController::share_among(const Period& period) {
+  double shares = 0, most = 0;
+  for (const Stream& stream : period.streams) {
+    shares += stream.share;
+    most = std::max(most, wanted_by(stream, period.seconds) / stream.share);
+  }
+  const double before = std::exchange(shares_, shares);
+  if (!decision_.limit || shares <= 0 || shares == before) return;
+  const double least = kLeast * static_cast<double>(period.streams.size()) / shares;
+  decision_.limit = std::max(*decision_.limit * before / shares, least);
+  if (shares < before && *decision_.limit >= most) decision_.limit.reset();
+  decision_.reason = "streams came or left";
+  ++decision_.changes;
+  forget_periods();
+}
 
 void TargetController::note_demand(const Totals& totals) {
   const auto differs = [](double a, double b) {
@@ -138,7 +170,7 @@ bool TargetController::raise(const Period& period, const Totals& totals) {
                         period.load < kFull && inferred_ >= (1 - kFewRefused) * allowed_;
   calm_ = may_rise ? calm_ + 1 : 0;
   if (calm_ < (period.power ? std::max(patience_, kPowerLag) : patience_)) return false;
-  double factor = std::clamp(0.95 / std::max(period.load, 0.01), 1.05, 2.0);
+  double factor = std::clamp(0.95 / std::max(period.load, 0.01), 1.05, kLargestRise);
   // The power grows by less than the load, because an idle device takes some.
   if (period.power) factor = std::min(factor, std::max(0.97 / *period.power, 1.02));
   set(period, totals.inferred * factor, "the device had time left");
@@ -147,6 +179,7 @@ bool TargetController::raise(const Period& period, const Totals& totals) {
 }
 
 const TargetController::Decision& TargetController::next(const Period& period) {
+  share_among(period);
   Totals totals;
   for (const Stream& stream : period.streams) {
     totals.wanted += stream.wanted / period.seconds;
@@ -155,6 +188,10 @@ const TargetController::Decision& TargetController::next(const Period& period) {
   totals.allowed = decision_.limit ? allowed(period, *decision_.limit) : totals.wanted;
   totals.streams = period.streams.size();
   note_demand(totals);
+  if (period.starts) {
+    forget_periods();
+    return decision_;
+  }
   ++since_change_;
   ++since_raise_;
   if (totals.wanted <= 0) return decision_;
@@ -192,17 +229,17 @@ double BatchController::milliseconds(size_t images) const {
 
 size_t BatchController::next(const std::vector<double>& milliseconds,
                              std::optional<double> longest) {
-  // Measurements that are older count as none, so that the size is tried again.
-  constexpr int kForgotten = 120;
   // How much faster another size must be.
   constexpr double kFaster = 1.05;
   for (size_t images = 1; images <= most_ && images < milliseconds.size(); ++images) {
     Time& time = times_[images];
     const double now = milliseconds[images];
     if (now > 0) {
-      time = {time.milliseconds > 0 ? time.milliseconds * 0.7 + now * 0.3 : now, 0};
-    } else if (++time.age > kForgotten) {
+      time.milliseconds = time.milliseconds > 0 ? time.milliseconds * 0.7 + now * 0.3 : now;
+      time.age = 0;
+    } else if (time.milliseconds > 0 && ++time.age > time.lasts) {
       time.milliseconds = 0;
+      time.lasts = std::min(2 * time.lasts, kLongestLast);
     }
   }
   const auto fits = [&](size_t images, double factor) {

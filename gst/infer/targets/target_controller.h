@@ -9,6 +9,20 @@
 
 namespace clinfer {
 
+// Tells the periods in which streams start. Their first frames wait for pipelines, files, threads
+// and kernels, and those of other streams wait with them, so that times say nothing of the device.
+//
+// Not thread-safe.
+class StartingStreams {
+ public:
+  // Takes the number of live streams of a period. Returns whether many of them have just started.
+  bool next(size_t streams);
+
+ private:
+  size_t known_ = 0;
+  int left_ = 0;  // periods
+};
+
 // Limits the inferences of all live streams on one device, by what was measured in a period of
 // about a second.
 //
@@ -16,7 +30,8 @@ namespace clinfer {
 // device refuses many frames (so that streams are inferred at uneven intervals), the streams get a
 // limit: inferences per second and share, equal for all. The limit rises again when the device has
 // time left. A rise that had to be taken back is tried again only after a pause, which doubles each
-// time. A change of the streams' demand ends the pause.
+// time. A change of the streams' demand ends the pause. If streams come or leave, the others get
+// more or less, so that the device gets as many inferences as before.
 //
 // Not thread-safe.
 class TargetController {
@@ -37,6 +52,7 @@ class TargetController {
     double load = 0;  // the same, if all batches had been as large as they may be
     // Mean power divided by its target; nothing without a target or a meter.
     std::optional<double> power;
+    bool starts = false;  // as StartingStreams says; then nothing else but `streams` counts
   };
   enum class Target { latency, power };
   struct Decision {
@@ -62,6 +78,7 @@ class TargetController {
     double wanted = 0, allowed = 0, inferred = 0;
     size_t streams = 0;
   };
+  void share_among(const Period& period);
   void note_demand(const Totals& totals);
   void note_period(const Period& period, const Totals& totals);
   bool lower(const Period& period, const Totals& totals);
@@ -69,7 +86,8 @@ class TargetController {
   void set(const Period& period, double total, const char* reason);
 
   Decision decision_;
-  Totals demand_;  // for which the present limit was found
+  Totals demand_;      // for which the present limit was found
+  double shares_ = 0;  // of all streams
   // Of the last periods since the last change, the newest with the most weight.
   double latency_ = 0, allowed_ = 0, inferred_ = 0;
   int late_ = 0;          // periods in a row in which frames were late
@@ -91,7 +109,8 @@ class BatchController {
   explicit BatchController(size_t most) : most_(most), times_(most + 1), limit_(most) {}
 
   // Takes the mean milliseconds of batches of a period, by their number of images (0: there was
-  // none), and the longest that a batch may take. Returns the most images of a batch.
+  // none), and the longest that a batch may take. Returns the most images of a batch. A size that
+  // is not measured for some periods is tried again, because what made it slow may have passed.
   size_t next(const std::vector<double>& milliseconds, std::optional<double> longest);
   size_t limit() const { return limit_; }
   // Returns the smoothed milliseconds of a batch of so many images, an upper bound for sizes that
@@ -100,9 +119,11 @@ class BatchController {
 
  private:
   struct Time {
-    double milliseconds = 0;  // smoothed; 0: not measured
-    int age = 0;              // periods since the last measurement
+    double milliseconds = 0;    // smoothed; 0: not measured
+    int age = 0;                // periods since the last measurement
+    int lasts = kShortestLast;  // periods after which a measurement is forgotten
   };
+  static constexpr int kShortestLast = 10, kLongestLast = 120;
   const size_t most_;
   std::vector<Time> times_;
   size_t limit_;

@@ -85,6 +85,7 @@ void TargetGroup::step(Clock::time_point now) {
   TargetController::Period period;
   period.seconds = std::chrono::duration<double>(now - *begun_).count();
   begun_ = now;
+  period.starts = starting_.next(members_.size());
   measure_models(period.seconds, period);
   measure_streams(period);
   measure_power(period);
@@ -97,8 +98,8 @@ std::optional<double> TargetGroup::limit_for(const TargetController::Period& per
   std::vector<ModelTrials::User> users;
   for (const auto& [stream, member] : members_)
     if (auto model = member.model.lock())
-      users.push_back(
-          {std::move(model), member.wishes.frees_streams, member.in_time / period.seconds});
+      users.push_back({std::move(model), member.wishes.frees_streams,
+                       member.in_time / period.seconds, member.wanted / period.seconds});
   // A device that takes too much power has to infer fewer frames.
   if (period.power && *period.power > 1)
     for (ModelTrials::User& user : users) user.inferred /= *period.power;
@@ -109,6 +110,8 @@ std::optional<double> TargetGroup::limit_for(const TargetController::Period& per
     controller_.forget_periods();
     if (result == ModelTrials::Result::taken)
       controller_.lift("a faster variant of a model was taken");
+    else if (result == ModelTrials::Result::needless)
+      controller_.lift("the device infers all frames in time");
   }
   return controller_.next(period).limit;
 }
@@ -127,6 +130,9 @@ void TargetGroup::measure_models(double seconds, TargetController::Period& perio
       images += static_cast<double>(size * count);
       batches += static_cast<double>(count);
     }
+    const double mean = batches > 0 ? milliseconds(done.busy) / batches : 0;
+    if (work.milliseconds == 0) work.milliseconds = mean;
+    if (period.starts) continue;
     std::optional<double> longest;
     for (const auto& [stream, member] : members_)
       if (member.wishes.latency > 0 && member.model.lock() == model) {
@@ -136,8 +142,7 @@ void TargetGroup::measure_models(double seconds, TargetController::Period& perio
     const size_t limit = work.batches.next(means, longest);
     model->batcher->limit_batches(limit);
     if (batches == 0) continue;
-    const double mean = milliseconds(done.busy) / batches;
-    work.milliseconds = work.milliseconds == 0 ? mean : (work.milliseconds + mean) / 2;
+    work.milliseconds = (work.milliseconds + mean) / 2;
     const double available = seconds * 1000 * static_cast<double>(model->batcher->device_streams());
     const double busy = milliseconds(done.busy) / available;
     const double full = images / static_cast<double>(limit) * work.batches.milliseconds(limit);
@@ -159,6 +164,7 @@ void TargetGroup::measure_streams(TargetController::Period& period) {
       for (const double latency : counts.latencies)
         shares.push_back(latency / member.wishes.latency);
     const double target = member.wishes.latency;
+    member.wanted = wanted;
     member.in_time = static_cast<double>(
         std::count_if(counts.latencies.begin(), counts.latencies.end(),
                       [&](double latency) { return target == 0 || latency <= target; }));

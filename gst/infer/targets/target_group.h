@@ -66,7 +66,8 @@ class TargetGroup {
     std::weak_ptr<SharedModel> model;
     Wishes wishes;
     std::optional<double> latency, frames;
-    double in_time = 0;  // frames of the last period that came within the target
+    // Frames of the last period that came within the target, and those that were to be inferred.
+    double in_time = 0, wanted = 0;
   };
   // A model, and how its batches are limited.
   struct Work {
@@ -87,6 +88,7 @@ class TargetGroup {
   std::map<std::shared_ptr<TargetStream>, Member> members_;
   // The models of the members. Their memory is not the group's to keep.
   std::map<std::weak_ptr<SharedModel>, Work, std::owner_less<>> models_;
+  StartingStreams starting_;
   TargetController controller_;
   ModelTrials trials_;
   std::optional<Clock::time_point> begun_;  // the present period

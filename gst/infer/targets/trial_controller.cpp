@@ -14,6 +14,8 @@ constexpr int kSettling = 2, kMeasured = 3;
 constexpr double kMuchMore = 1.05;
 // A variant that infers a smaller share than this is given up at once, for the sake of the streams.
 constexpr double kHopeless = 0.5;
+// The share of the wanted frames that counts as all of them.
+constexpr double kAll = 0.97;
 // Periods before a variant that was not taken is tried again.
 constexpr int kFirstPause = 120, kLongestPause = 3600;
 
@@ -28,6 +30,7 @@ double ratio(double a, double b) {
 
 TrialController::Phase TrialController::next(const Period& period, const Bounds& bounds) {
   outcome_.reset();
+  was_needless_ = false;
   for (auto& [variant, tried] : tried_) tried.pause = std::max(tried.pause - 1, 0);
   if (phase_ == Phase::idle) {
     short_ = period.is_short ? short_ + 1 : 0;
@@ -60,7 +63,7 @@ bool TrialController::choose(const Bounds& bounds) {
 void TrialController::begin(Phase phase) {
   phase_ = phase;
   periods_ = 0;
-  sum_ = 0;
+  sum_ = wanted_ = 0;
 }
 
 void TrialController::stop() {
@@ -78,11 +81,14 @@ void TrialController::measure(const Period& period) {
   if (period.users != users_) return stop();
   if (++periods_ <= kSettling) return;
   sum_ += period.inferred;
+  wanted_ += period.wanted;
   const double mean = sum_ / (periods_ - kSettling);
   if (phase_ == Phase::candidate && mean < kHopeless * before_) return end(ratio(mean, before_));
   if (periods_ < kSettling + kMeasured) return;
   if (phase_ == Phase::before) {
     before_ = mean;
+    was_needless_ = sum_ >= kAll * wanted_;
+    if (was_needless_) return stop();
     begin(Phase::candidate);
   } else if (phase_ == Phase::candidate) {
     tried_rate_ = mean;

@@ -23,7 +23,8 @@ struct Variant {
 // While the device cannot infer all frames that are wanted, another variant is tried: another
 // precision, one stream more, or one less. It is compiled beside the present one. Then all frames
 // go to the present variant, to the other one, and to the present one again, for some periods each.
-// The other one is taken if it infers more frames than the present one did both times. Otherwise it
+// If the present one infers all of them, the trial ends. The other one is taken if it infers more
+// frames than the present one did both times. Otherwise it
 // is tried again only after a pause, which doubles each time.
 //
 // Not thread-safe.
@@ -36,6 +37,7 @@ class TrialController {
   };
   struct Period {
     double inferred = 0;    // frames per second that came within their targets
+    double wanted = 0;      // frames per second that are to be inferred
     bool is_short = false;  // the device cannot infer all frames; not read during a trial
     size_t users = 0;       // live streams; a change of their number ends a trial
   };
@@ -65,6 +67,9 @@ class TrialController {
   const Variant& candidate() const { return candidate_; }
   // Returns the result of the trial that the last call of next() has ended, if it has.
   const std::optional<Outcome>& outcome() const { return outcome_; }
+  // Returns whether the last call of next() has ended a trial because the present variant infers
+  // all frames.
+  bool was_needless() const { return was_needless_; }
 
  private:
   struct Tried {
@@ -81,11 +86,12 @@ class TrialController {
   Phase phase_ = Phase::idle;
   std::map<Variant, Tried> tried_;
   std::optional<Outcome> outcome_;
+  bool was_needless_ = false;
   int short_ = 0;    // periods in a row in which the device was short
   int periods_ = 0;  // of the present phase
   size_t users_ = 0;
-  // Frames per second: sum over the measured periods of this phase, and means of earlier ones.
-  double sum_ = 0, before_ = 0, tried_rate_ = 0;
+  // Frames per second: sums over the measured periods of this phase, and means of earlier ones.
+  double sum_ = 0, wanted_ = 0, before_ = 0, tried_rate_ = 0;
 };
 
 }  // namespace clinfer

@@ -20,6 +20,7 @@ class Trials {
 
   bool is_short = true;
   size_t users = 4;
+  double wanted = 1000;
   std::function<bool(const Variant&)> has = [](const Variant&) { return true; };
 
   // Runs some periods; returns how many of them went to variants that were not the present one.
@@ -30,7 +31,8 @@ class Trials {
       tried += tries ? 1 : 0;
       const Variant& runs = tries ? controller.candidate() : controller.present();
       const bool was_idle = controller.phase() == Phase::idle;
-      controller.next({rate_(runs), is_short, users}, bounds_);
+      controller.next({rate_(runs), wanted, is_short, users}, bounds_);
+      if (controller.was_needless()) ++needless;
       if (controller.outcome()) outcomes.push_back(*controller.outcome());
       if (was_idle && controller.phase() == Phase::compiling) {
         begun.push_back(now);
@@ -45,7 +47,7 @@ class Trials {
   }
 
   TrialController controller{Variant{}};
-  int now = 0;
+  int now = 0, needless = 0;
   std::vector<int> begun;
   std::vector<Variant> tried_variants;
   std::vector<TrialController::Outcome> outcomes;
@@ -69,6 +71,17 @@ TEST(TrialController, AsManyStreamsAsPay) {
   EXPECT_NEAR(device.outcomes[0].gain, 50.0 / 30, 1e-9);
   EXPECT_TRUE(device.outcomes[1].taken);
   EXPECT_FALSE(device.outcomes[2].taken);
+}
+
+TEST(TrialController, EndsWhereThePresentOneInfersAllFrames) {
+  Trials device(by_streams, {5, {}});
+  device.wanted = 30;
+  EXPECT_EQ(device.run(30), 0) << "the other one was never used";
+  EXPECT_GE(device.needless, 1);
+  EXPECT_TRUE(device.outcomes.empty());
+  device.wanted = 40;
+  device.run(30);
+  EXPECT_EQ(device.controller.present().streams, 2u);
 }
 
 TEST(TrialController, FewerStreamsWhereTheyPay) {

@@ -27,8 +27,10 @@ namespace clinfer {
 
 namespace {
 
-// Multiply-adds that take ten seconds on a device of 100 GFLOP/s, such as a CPU with a few cores.
-constexpr double kAbsurdWork = 5e11;
+// An inference that takes longer is warned of.
+constexpr double kAbsurdSeconds = 10;
+// GFLOP/s by which such times are estimated: a CPU of a few cores or a GPU in it, and any other GPU.
+constexpr double kSlowDevice = 100, kFastDevice = 5000;
 
 const std::string kNoGraphs = "kernels are launched one by one, by OpenCL: ";
 
@@ -480,11 +482,14 @@ void ModelCompiler::add_up_work() {
     std::snprintf(number, sizeof number, "%.2g", work);
     network_->largest_layer = label(*step.node) + ", " + number + " multiply-adds";
   }
-  if (all < kAbsurdWork) return;
+  const DeviceInfo& device = network_->context->device.info;
+  const double rate = device.is_cpu || device.is_integrated ? kSlowDevice : kFastDevice;
+  const double seconds = 2 * all / (rate * 1e9);
+  if (seconds < kAbsurdSeconds) return;
   char text[128];
   std::snprintf(text, sizeof text,
-                "one inference is %.2g multiply-adds, %.0f s for a device of 100 GFLOP/s", all,
-                2 * all / 1e11);
+                "one inference is %.2g multiply-adds, %.0f s for a device of %.0f GFLOP/s", all,
+                seconds, rate);
   report_.warnings.push_back(text + ("; its largest layer is " + network_->largest_layer));
 }
 

@@ -21,7 +21,6 @@ namespace clinfer {
 namespace {
 
 constexpr int64_t kUnitBytes = 16, kPixelElements = 4;
-constexpr int64_t kWindows = 64;  // of a warpgroup
 
 struct Point {
   int columns, warpgroups, lines;

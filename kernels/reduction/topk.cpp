@@ -1,7 +1,9 @@
 // TopK selects the k largest or smallest values along an axis, and their positions. Equal values
 // keep their order; NaN comes last. Few values are selected on the device, by one work-item per
-// row. Of long lists a GPU compares each value with each; for a CPU they are sorted on the host.
+// row. Of long lists a GPU finds the last value that is selected, or compares each value with each;
+// for a CPU they are sorted on the host.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <mutex>
 #include <numeric>
@@ -197,7 +199,7 @@ KernelSpec spec_of(const char* source, const OpDesc& desc, size_t loops, size_t 
   return spec;
 }
 
-// Sets the members that both kernels' arguments have. The loops are innermost first.
+// Sets the members that all kernels' arguments have. The loops are innermost first.
 template <typename A>
 void set_rows(A& a, const OpDesc& desc, const std::vector<CopyDim>& dims) {
   const TensorDesc &in = desc.inputs[0], &out = desc.outputs[0], &at = desc.outputs[1];
@@ -208,21 +210,113 @@ void set_rows(A& a, const OpDesc& desc, const std::vector<CopyDim>& dims) {
   a.to_step = to_int(out.strides[axis]), a.at_step = to_int(at.strides[axis]);
 }
 
+// Returns how many loops a kernel has for the rows.
+size_t loops_of(const std::vector<CopyDim>& rows) { return rows.size() <= 4 ? 4 : kMostCopyDims; }
+
+Argument arguments_of(const OpDesc& desc, std::vector<CopyDim> rows) {
+  const size_t loops = loops_of(rows);
+  std::reverse(rows.begin(), rows.end());
+  rows.resize(loops);
+  return with_count<4, kMostCopyDims>(loops, [&](auto dim_count) {
+    Args<dim_count> a{};
+    set_rows(a, desc, rows);
+    return Argument::value(a);
+  });
+}
+
 KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
   const Settings s = read_settings(desc.attributes, desc.inputs[0].shape);
-  std::vector<CopyDim> dims = rows_of(desc, s.axis);
-  const size_t loops = dims.size() <= 4 ? 4 : kMostCopyDims;
+  const std::vector<CopyDim> rows = rows_of(desc, s.axis);
   const auto group = static_cast<size_t>(point["GROUP"]);
-  KernelSpec spec = spec_of("topk.cl", desc, loops, group);
+  KernelSpec spec = spec_of("topk.cl", desc, loops_of(rows), group);
   spec.defines.emplace_back("BY_INDEX", s.by_index ? "1" : "0");
-  spec.global[0] = run_items(dims, 1, group);
-  std::reverse(dims.begin(), dims.end());
-  dims.resize(loops);
-  spec.arguments.push_back(with_count<4, kMostCopyDims>(loops, [&](auto dim_count) {
-    Args<dim_count> a{};
-    set_rows(a, desc, dims);
-    return Argument::value(a);
-  }));
+  spec.global[0] = run_items(rows, 1, group);
+  spec.arguments.push_back(arguments_of(desc, rows));
+  return {{spec}, {}, 0};
+}
+
+std::string reject_long(const OpDesc& desc, const DeviceTraits& traits) {
+  if (traits.is_cpu) return "a CPU sorts long rows faster on the host";
+  if (std::string why = reject_form(desc); !why.empty()) return why;
+  if (read_settings(desc.attributes, desc.inputs[0].shape).by_index)
+    return "gives no order by index";
+  return "";
+}
+
+int64_t length_of(const OpDesc& desc) {
+  const Shape& in = desc.inputs[0].shape;
+  return in[read_settings(desc.attributes, in).axis];
+}
+
+// Returns how many values of a row are selected.
+int64_t selected_of(const OpDesc& desc) {
+  return desc.outputs[0].shape[read_settings(desc.attributes, desc.inputs[0].shape).axis];
+}
+
+constexpr int64_t kMostCompared = 1024;  // selected values are compared with each other
+constexpr int64_t kMostOfItem = 16;      // values that a work-item keeps in registers
+constexpr int64_t kFewOfItem = 4;        // with fewer, adding up counts takes most of the time
+constexpr int kLanes = 32;               // work-items that add up the counts of all
+constexpr int kMostBits = 32 + 15;       // of a key
+
+// Returns the sizes of work-groups whose registers hold a row, the largest first.
+std::vector<int> groups_of(int64_t length, const DeviceTraits& traits) {
+  std::vector<int> groups;
+  for (const int group : {1024, 512, 256, 128, 64, 16})
+    if (static_cast<size_t>(group) <= traits.max_work_group &&
+        ceil_div(length, int64_t{group}) <= kMostOfItem)
+      groups.push_back(group);
+  return groups;
+}
+
+// Returns the bytes of local memory: for selected keys, counts, and a sum of counts for each bit.
+size_t select_bytes(int64_t selected, int group) {
+  return static_cast<size_t>(8 * selected + 4 * (group + kMostBits + 1));
+}
+
+std::string reject_select(const OpDesc& desc, const DeviceTraits& traits) {
+  if (std::string why = reject_long(desc, traits); !why.empty()) return why;
+  if (selected_of(desc) > kMostCompared)
+    return "selects more than " + std::to_string(kMostCompared);
+  const std::vector<int> groups = groups_of(length_of(desc), traits);
+  if (groups.empty()) return "a work-group's registers do not hold a row";
+  if (select_bytes(selected_of(desc), groups[0]) > traits.local_memory)
+    return "the device has too little local memory";
+  return "";
+}
+
+std::vector<TuningPoint> select_space(const OpDesc& desc, const DeviceTraits& traits) {
+  std::vector<TuningPoint> points;
+  for (const int group : groups_of(length_of(desc), traits)) points.push_back({{{"GROUP", group}}});
+  return points;
+}
+
+TuningPoint select_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
+  const std::vector<TuningPoint> points = select_space(desc, traits);
+  for (const TuningPoint& point : points)
+    if (length_of(desc) >= kFewOfItem * point["GROUP"]) return point;
+  return points.back();
+}
+
+KernelPlan plan_select(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
+  const int64_t length = length_of(desc), selected = selected_of(desc);
+  const std::vector<CopyDim> rows =
+      rows_of(desc, read_settings(desc.attributes, desc.inputs[0].shape).axis);
+  const int group = point["GROUP"];
+  const int64_t own = ceil_div(length, int64_t{group});
+  KernelSpec spec = spec_of("topk_select.cl", desc, loops_of(rows), static_cast<size_t>(group));
+  const auto define = [&](const char* name, int64_t value) {
+    spec.defines.emplace_back(name, std::to_string(value));
+  };
+  define("PER_ITEM", own);
+  define("PLACE_BITS", std::bit_width(static_cast<uint64_t>(own * group - 1)));
+  // The float of a value of 16 bits has 13 more bits of mantissa, which are equal.
+  define("NUMBER_BITS", desc.inputs[0].type == ElementType::f16 ? 19 : 32);
+  define("LANES", std::min(group, kLanes));
+  spec.global[0] =
+      static_cast<size_t>(desc.inputs[0].elements() / length) * static_cast<size_t>(group);
+  spec.shared = select_bytes(selected, group);
+  spec.arguments.push_back(arguments_of(desc, rows));
   return {{spec}, {}, 0};
 }
 
@@ -230,11 +324,8 @@ constexpr int64_t kLongestRanked = 1 << 15;  // a row is compared with itself
 constexpr size_t kAhead = 8;  // values that a work-item loads at once, before all are compared
 
 std::string reject_ranks(const OpDesc& desc, const DeviceTraits& traits) {
-  if (traits.is_cpu) return "a CPU sorts long rows faster on the host";
-  if (std::string why = reject_form(desc); !why.empty()) return why;
-  const Settings s = read_settings(desc.attributes, desc.inputs[0].shape);
-  if (s.by_index) return "gives no order by index";
-  if (desc.inputs[0].shape[s.axis] > kLongestRanked)
+  if (std::string why = reject_long(desc, traits); !why.empty()) return why;
+  if (length_of(desc) > kLongestRanked)
     return "rows of more than " + std::to_string(kLongestRanked) + " are sorted on the host";
   return "";
 }
@@ -257,7 +348,7 @@ TuningPoint rank_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
 KernelPlan plan_ranks(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
   const size_t axis = read_settings(desc.attributes, desc.inputs[0].shape).axis;
   std::vector<CopyDim> dims = rows_of(desc, axis);
-  const size_t loops = dims.size() <= 4 ? 4 : kMostCopyDims;
+  const size_t loops = loops_of(dims);
   const auto group = static_cast<size_t>(point["GROUP"]);
   const int64_t length = desc.inputs[0].shape[axis];
   const int64_t parts = ceil_div(length, static_cast<int64_t>(group));
@@ -278,6 +369,8 @@ KernelPlan plan_ranks(const OpDesc& desc, const DeviceTraits&, const TuningPoint
 }
 
 const KernelFamily kTopK{"topk", 1, reject, space, heuristic, plan};
+const KernelFamily kSelect{"topk_select",    1,          reject_select, select_space,
+                           select_heuristic, plan_select};
 const KernelFamily kRanks{"topk_ranks", 1, reject_ranks, rank_space, rank_heuristic, plan_ranks};
 
 }  // namespace
@@ -287,7 +380,7 @@ std::vector<OpDef> topk_ops() {
            .opsets = opset_range(1),
            .infer_shapes = infer,
            .evaluate = evaluate,
-           .families = {&kTopK, &kRanks},
+           .families = {&kTopK, &kSelect, &kRanks},
            .layout = LayoutRule::follow,
            .host_reason = "long lists are sorted on the host"}};
 }

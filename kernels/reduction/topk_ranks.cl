@@ -9,19 +9,6 @@ typedef struct {
 #include "kernels/reduction/topk_ranks_args.cl"
 } FN(Args);
 
-#define LAST 0xffffffffu  // the number of NaN, and of places behind the row
-
-inline uint FN(number)(VALUE value) {
-#if INTEGER
-  const uint rising = as_uint(value) ^ 0x80000000u;
-#else
-  if (isnan(value)) return LAST;
-  const uint bits = as_uint(value + 0.0f);  // there is one zero
-  const uint rising = bits ^ (bits >> 31 ? LAST : 0x80000000u);
-#endif
-  return LARGEST ? ~rising : rising;
-}
-
 // Counts the numbers `from` to `to` of the block of which TEST is true, four at a time.
 #define COUNT(from, to, TEST)                   \
   for (int k = (from) / 4; k < (to) / 4; ++k) { \

@@ -1,6 +1,7 @@
 // TopK: order, ties and NaN, the kernel against evaluate(), refusals.
 #include <cmath>
 
+#include "tests/kernels/refusals.h"
 #include "tests/kernels/view_test.h"
 #include "tests/says.h"
 
@@ -59,21 +60,40 @@ TEST(TopK, LongRowsOnAGpu) {
                                                                 {{1, 1024}, "1", "min"}}) {
     // Few different values give many ties.
     const Tensor values = random_ints(ElementType::i32, shape, 0, 50);
-    for (const ElementType type : {ElementType::f32, ElementType::i32}) {
+    for (const ElementType type : {ElementType::f32, ElementType::i32, ElementType::f16}) {
       const std::vector<Tensor> inputs{values.convert(type), scalar(300)};
       OpDesc desc =
           make_desc("TopK", 3, topk_settings(axis, mode, "value"), inputs, {false, true}, 2);
-      check_op(desc, inputs, {}, &gpu, "topk_ranks");
-      desc.inputs[0] = with_gaps(desc.inputs[0]);
-      check_op(desc, inputs, {}, &gpu, "topk_ranks");
+      if (type != ElementType::f32) desc.inputs[0] = with_gaps(desc.inputs[0]);
+      for (const char* family : {"topk_select", "topk_ranks"})
+        check_op(desc, inputs, {}, &gpu, family);
     }
   }
   std::vector<float> list(400);
   for (size_t i = 0; i < list.size(); ++i)
     list[i] = i % 3 == 0 ? NAN : i % 5 == 0 ? -INFINITY : static_cast<float>(i % 7);
   const std::vector<Tensor> odd{floats({400}, list), scalar(390)};
-  check_op(make_desc("TopK", 3, topk_settings("0", "max", "value"), odd, {false, true}, 2), odd, {},
-           &gpu, "topk_ranks");
+  for (const char* family : {"topk_select", "topk_ranks"})
+    check_op(make_desc("TopK", 3, topk_settings("0", "max", "value"), odd, {false, true}, 2), odd,
+             {}, &gpu, family);
+  // Values with many different bits, some of which differ in the last one only.
+  std::vector<float> fine(1500);
+  for (size_t i = 0; i < fine.size(); ++i)
+    fine[i] = (i % 2 ? -1.f : 1.f) * (1 + static_cast<float>(i * 7919 % 1500) * 0x1p-23f);
+  const std::vector<Tensor> close{floats({1500}, fine), scalar(700)};
+  check_op(make_desc("TopK", 3, topk_settings("0", "min", "value"), close, {false, true}, 2), close,
+           {}, &gpu, "topk_select");
+}
+
+TEST(TopK, LeavesWhatDoesNotFitAWorkGroup) {
+  const DeviceTraits gpu = gpu_traits();
+  const auto reasons = [&](int64_t length, int64_t selected) {
+    const std::vector<Tensor> inputs{counted({length}), scalar(selected)};
+    return refusals(
+        make_desc("TopK", 3, topk_settings("0", "max", "value"), inputs, {false, true}, 2), gpu);
+  };
+  EXPECT_TRUE(reasons(3000, 1025).contains("selects more than 1024"));
+  EXPECT_TRUE(reasons(16 * 256 + 1, 300).contains("a work-group's registers do not hold a row"));
 }
 
 TEST(TopK, Refuses) {

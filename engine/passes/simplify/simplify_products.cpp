@@ -1,5 +1,5 @@
 // Brings products of matrices, as attention has them, into one form:
-//   (a * c) x b        ->  (a x b) * c                     c: one number
+//   (a * c) x b        ->  (a x b) * c                     c: one number, or for constant b one for each row
 //   a x transposed(b)  ->  a x b with the flag transpose_b
 // so that the factor of either side ends in the tail of the product's kernel.
 #include <cmath>
@@ -37,6 +37,29 @@ std::optional<float> take_factor(const Graph& graph, Node& reader, size_t side) 
   return {};
 }
 
+// Returns the numbers, one for each row, by which the first input is multiplied, as the mask of places that DETRs
+// leave out, if nothing else reads the result, and makes the unscaled tensor the input.
+std::optional<Tensor> take_row_factors(const Graph& graph, Node& product) {
+  const Edge scaled = product.inputs[0];
+  const Node& scale = *scaled.node;
+  if (!scale.is("Multiply") || !scale.tail.empty() || graph.use_count(scaled) != 1 ||
+      !constant_value(product.inputs[1]) || product.attributes.get_bool("transpose_a", false) ||
+      product.shape().size() != scale.shape().size())
+    return {};
+  for (const size_t at : {size_t{1}, size_t{0}}) {
+    const Tensor* numbers = constant_value(scale.inputs[at]);
+    if (!numbers || numbers->shape().empty() || numbers->shape().back() != 1 ||
+        !is_float(numbers->type()))
+      continue;
+    const Edge x = scale.inputs[1 - at];
+    const NodeOutput& before = x.node->outputs[x.port];
+    if (before.shape != scale.shape() || before.type != scale.outputs[0].type) continue;
+    product.inputs.set(0, x);
+    return *numbers;
+  }
+  return {};
+}
+
 void turn_second(Graph& graph, Node* product) {
   if (product->attributes.get_bool("transpose_b", false)) return;
   const Node& turn = *product->inputs[1].node;
@@ -57,7 +80,7 @@ void turn_second(Graph& graph, Node* product) {
 }
 
 // Turns the node into a multiplication of the product. The node keeps its name, place and readers.
-void scale_result(Graph& graph, Node* product, float factor) {
+void scale_result(Graph& graph, Node* product, Tensor factor) {
   Insertion add(graph, product);
   const Edge unscaled{add.copy(*product), 0};
   product->type = "Multiply";
@@ -65,7 +88,7 @@ void scale_result(Graph& graph, Node* product, float factor) {
   product->def = find_op("Multiply", 1);
   product->attributes = {};
   product->attributes.set("auto_broadcast", "numpy");
-  product->inputs = {unscaled, add.floats({}, {factor})};
+  product->inputs = {unscaled, add.constant(std::move(factor))};
 }
 
 }  // namespace
@@ -75,7 +98,12 @@ void simplify_products(Graph& graph, const PassContext&) {
     if (!node->is("MatMul") || node->inputs.size() != 2 || !node->tail.empty()) continue;
     const auto first = take_factor(graph, *node, 0), second = take_factor(graph, *node, 1);
     turn_second(graph, node);
-    if (first || second) scale_result(graph, node, first.value_or(1) * second.value_or(1));
+    if (first || second)
+      scale_result(
+          graph, node,
+          Tensor::of<float>(ElementType::f32, {}, {first.value_or(1) * second.value_or(1)}));
+    else if (std::optional<Tensor> rows = take_row_factors(graph, *node))
+      scale_result(graph, node, std::move(*rows));
   }
   graph.remove_dead();
 }

@@ -59,6 +59,20 @@ TEST(SimplifyProducts, ATransposeOfTheSecondBecomesAFlag) {
   }
 }
 
+// As RT-DETR leaves out places whose boxes would be at the border.
+TEST(SimplifyProducts, FactorsOfRowsBecomeThoseOfTheResult) {
+  GraphBuilder b;
+  const Edge x = b.parameter({2, 3, 4});
+  const Edge rows = b.op("Multiply", 1, {b.constant(test::random_tensor({1, 3, 1}, 0, 1, 3)), x});
+  b.result(b.op("MatMul", 1, {rows, b.constant(test::random_tensor({4, 5}, -1, 1, 4))}));
+  auto graph = b.finish();
+  expect_same_values(*graph, "simplify_products");
+  const Node& scale = *graph->results[0]->inputs[0].node;
+  EXPECT_TRUE(scale.is("Multiply"));
+  EXPECT_TRUE(scale.inputs[0].node->is("MatMul"));
+  EXPECT_EQ(count_of(*graph, "Multiply"), 1u);
+}
+
 TEST(SimplifyProducts, LeavesFactorsThatOthersReadOrThatDiffer) {
   GraphBuilder b;
   const Edge x = b.parameter({2, 3, 4}), y = b.parameter({2, 4, 5});

@@ -55,12 +55,13 @@ inline void FN(copy_pixels)(__local uint4* to, __global const uint4* from, bool 
 #define WAIT_(n) asm volatile("cp.async.wait_group " #n ";" ::: "memory")
 #define WAIT(n) WAIT_(n)
 #define PUBLISH asm volatile("fence.proxy.async.shared::cta;" ::: "memory")
-// Describes a tile of rows of 64 or 128 bytes, swizzled, in groups of 8 rows that follow each
-// other.
-inline ulong FN(descriptor)(__local const uint4* tile) {
-  return (ulong)(((uint)(size_t)tile >> 4) & 0x3fff) | (ulong)1 << 16 | (ulong)(8 * CHUNKS) << 32 |
-         (ulong)(CHUNKS == 4 ? 2 : 1) << 62;
+// Describe a tile of rows of 64 or 128 bytes, swizzled, in groups of 8 rows that begin `apart` rows after
+// each other, or follow each other.
+inline ulong FN(lines_apart)(__local const uint4* tile, int apart) {
+  return (ulong)(((uint)(size_t)tile >> 4) & 0x3fff) | (ulong)1 << 16 |
+         (ulong)(apart * CHUNKS) << 32 | (ulong)(CHUNKS == 4 ? 2 : 1) << 62;
 }
+inline ulong FN(descriptor)(__local const uint4* tile) { return FN(lines_apart)(tile, 8); }
 #else
 #define UNROLL
 #define FINISH(sums)
@@ -161,10 +162,14 @@ inline float FN(product)(__local const uint4* a, __local const uint4* b, int i) 
 #endif
 
 #if !WGMMA_PTX
-// Adds the products of a step: of all columns with the rows of pixels from `first` on.
+// Adds the products of a step: of all columns with the rows of pixels from `first` on. Row r of the matrix
+// is ROW_PLACE(r) rows behind the first one.
+#ifndef ROW_PLACE
+#define ROW_PLACE(r) (r)
+#endif
 #define MULTIPLY_PLAINLY(pixels, first, columns)                                   \
   for (int i = 0; i < COLUMNS / 2; ++i) {                                          \
-    const int r = (first) + warp * 16 + lane / 4 + i % 4 / 2 * 8;                  \
+    const int r = (first) + ROW_PLACE(warp * 16 + lane / 4 + i % 4 / 2 * 8);       \
     const int c = i / 4 * 8 + lane % 4 * 2 + i % 2;                                \
     for (int k = 0; k < CHUNKS * ELEMENTS; ++k)                                    \
       sums[i] += FN(product)((pixels) + SWIZZLED(r, k / ELEMENTS),                 \

@@ -203,9 +203,20 @@ std::vector<OpDef> convolution_ops() {
   convolution.opsets = {1};
   convolution.infer_shapes = infer_shapes;
   convolution.evaluate = evaluate;
-  convolution.families = {&kWgmma, &kMma,      &windows_family(),  &rows_family(), &kXmx8,
-                          &kXmx16, &kSubgroup, &winograd_family(), &kBf16,         &kTile,
-                          &kAmx,   &kInt8,     &kGeneral};
+  convolution.families = {&squares_family(),
+                          &kWgmma,
+                          &kMma,
+                          &windows_family(),
+                          &rows_family(),
+                          &kXmx8,
+                          &kXmx16,
+                          &kSubgroup,
+                          &winograd_family(),
+                          &kBf16,
+                          &kTile,
+                          &kAmx,
+                          &kInt8,
+                          &kGeneral};
   convolution.layout = LayoutRule::image;
   // Computes integer sums in floats, as models with dynamic quantisation need them (ConvInteger).
   convolution.expand = [](Expansion& x) {

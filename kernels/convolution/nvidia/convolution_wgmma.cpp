@@ -330,8 +330,8 @@ std::vector<Point> points_of(const OpDesc& desc, const ConvShape& s, const Devic
 
 }  // namespace
 
-std::string reject_wgmma(const OpDesc& desc, const TileProblem& problem,
-                         const DeviceTraits& traits) {
+std::string reject_wgmma_data(const OpDesc& desc, const TileProblem& problem,
+                              const DeviceTraits& traits) {
   if (desc.constants[1].empty()) return "the weights are not constant";
   if (!traits.wgmma && traits.matrix != MatrixUnit::emulated)
     return "the device has no warpgroup matrix instructions";
@@ -352,6 +352,14 @@ std::string reject_wgmma(const OpDesc& desc, const TileProblem& problem,
   const int64_t chunk = chunk_of(desc);
   if (s.in_channels % chunk != 0 || !input_aligned(desc, problem, static_cast<int>(chunk)))
     return "the input channels of a pixel are no whole chunks of 16 bytes";
+  return "";
+}
+
+std::string reject_wgmma(const OpDesc& desc, const TileProblem& problem,
+                         const DeviceTraits& traits) {
+  if (std::string why = reject_wgmma_data(desc, problem, traits); !why.empty()) return why;
+  const ConvShape& s = problem.shape;
+  const int64_t chunk = chunk_of(desc);
   if (s.out_channels < kFewColumns &&
       (s.out_channels <= 16 || s.taps() * s.in_channels < kLongSum ||
        s.pixels() < int64_t{64} * traits.compute_units))
@@ -400,12 +408,8 @@ std::string wgmma_name(int columns, ElementType data) {
                                         : "k16.f32.f16.f16");
 }
 
-namespace {
-
-// Returns the statement that multiplies a step's tiles as marked PTX: an instruction for each 32
-// bytes, and the wait for them. A single statement keeps the compiler from moving sums while the
-// instructions run.
-std::string multiply_text(int columns, int chunks, ElementType data, bool late) {
+// A single statement keeps the compiler from moving sums while the instructions run.
+std::string wgmma_step(int columns, int chunks, ElementType data, bool late) {
   const int sums = columns / 2;
   std::string list, descriptors;
   const std::string operands = sums_as_operands(sums, data == ElementType::u8);
@@ -429,34 +433,44 @@ std::string multiply_text(int columns, int chunks, ElementType data, bool late) 
   return text;
 }
 
-struct Args {
-#include "kernels/convolution/nvidia/convolution_wgmma_args.cl"
-};
+std::string wgmma_finish(int columns, ElementType data) {
+  return "asm volatile(\"//@wgmma.wait_group.sync.aligned 0;\" : " +
+         sums_as_operands(columns / 2, data == ElementType::u8) + " : : \"memory\")";
+}
 
-// Returns the filters in the order in which work-groups copy them, followed by one chunk of zero
-// points.
-std::vector<float> packed_weights(const std::vector<float>& plain, const ConvShape& s,
-                                  const Point& point, int64_t chunk, float zero) {
-  const int64_t steps = steps_of(s, point, chunk), row = point.chunks * chunk;
+std::vector<std::byte> wgmma_weights(const std::vector<float>& plain, const ConvShape& s,
+                                     int columns, int chunks, ElementType data, float zero) {
+  const int64_t chunk = kChunkBytes / static_cast<int64_t>(size_of(data)), row = chunks * chunk;
+  const int64_t steps = ceil_div(s.taps() * (s.in_channels / chunk), int64_t{chunks});
   const int64_t depth = s.taps() * s.in_channels;
   const bool whole = s.in_channels % row == 0;
   std::vector<float> packed(static_cast<size_t>(
-      ceil_div(s.out_channels, point.columns) * steps * point.columns * row + chunk));
+      ceil_div(s.out_channels, int64_t{columns}) * steps * columns * row + chunk));
   std::fill(packed.end() - chunk, packed.end(), zero);
   for (int64_t o = 0; o < s.out_channels; ++o) {
-    const MmaPlace own(o % point.columns, kVector);
+    const MmaPlace own(o % columns, kVector);
     const int64_t column = own.tile * 8 + own.column;
     for (int64_t k = 0; k < depth; ++k) {
       const int64_t tap = k / s.in_channels, channel = k % s.in_channels;
       const int64_t step = whole ? channel / row * s.taps() + tap : k / row;
-      const int64_t place = k % row / chunk ^ (point.chunks == 4 ? column / 2 % 4 : column % 8);
-      packed[static_cast<size_t>(
-          ((o / point.columns * steps + step) * point.columns + column) * row + place * chunk +
-          k % chunk)] = plain[static_cast<size_t>(o * depth + k)];
+      const int64_t place = k % row / chunk ^ (chunks == 4 ? column / 2 % 4 : column % 8);
+      packed[static_cast<size_t>(((o / columns * steps + step) * columns + column) * row +
+                                 place * chunk + k % chunk)] =
+          plain[static_cast<size_t>(o * depth + k)];
     }
   }
-  return packed;
+  if (data != ElementType::u8) return to_bytes(packed, data);
+  std::vector<std::byte> integers(packed.size());
+  std::transform(packed.begin(), packed.end(), integers.begin(),
+                 [](float value) { return static_cast<std::byte>(static_cast<int>(value)); });
+  return integers;
 }
+
+namespace {
+
+struct Args {
+#include "kernels/convolution/nvidia/convolution_wgmma_args.cl"
+};
 
 }  // namespace
 
@@ -483,13 +497,8 @@ KernelPlan wgmma_plan(const OpDesc& desc, const TileProblem& problem, const Devi
   const bool whole = s.in_channels % (point.chunks * chunk) == 0;
   const float zero = bytes ? zero_points(desc)[0] : 0;
   const ElementType data = desc.inputs[problem.data].type;
-  plan.packed.push_back([weights = problem.weights, s, point, chunk, data, zero] {
-    const std::vector<float> packed = packed_weights(weights(), s, point, chunk, zero);
-    if (data != ElementType::u8) return to_bytes(packed, data);
-    std::vector<std::byte> integers(packed.size());
-    std::transform(packed.begin(), packed.end(), integers.begin(),
-                   [](float value) { return static_cast<std::byte>(static_cast<int>(value)); });
-    return integers;
+  plan.packed.push_back([weights = problem.weights, s, point, data, zero] {
+    return wgmma_weights(weights(), s, point.columns, point.chunks, data, zero);
   });
   KernelSpec spec;
   spec.source = point.buffers > 0     ? "convolution_wgmma_taps.cl"
@@ -539,10 +548,8 @@ KernelPlan wgmma_plan(const OpDesc& desc, const TileProblem& problem, const Devi
         "LIMIT_REGISTERS",
         groups > 1 ? "asm volatile(\"//#groups " + std::to_string(groups) + "\")" : "");
     spec.defines.emplace_back("MULTIPLY(s, a, b)",
-                              multiply_text(point.columns, point.chunks, data, point.late()));
-    spec.defines.emplace_back("FINISH(s)",
-                              "asm volatile(\"//@wgmma.wait_group.sync.aligned 0;\" : " +
-                                  sums_as_operands(point.columns / 2, bytes) + " : : \"memory\")");
+                              wgmma_step(point.columns, point.chunks, data, point.late()));
+    spec.defines.emplace_back("FINISH(s)", wgmma_finish(point.columns, data));
   }
   spec.arguments = {Argument::input(problem.data, 16), Argument::packed(0, 16)};
   if (bytes) spec.arguments.push_back(Argument::packed(1, sizeof(int32_t)));

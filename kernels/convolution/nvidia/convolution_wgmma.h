@@ -10,6 +10,9 @@
 
 namespace clinfer {
 
+// Returns why these instructions do not multiply the data and weights; "" if they do.
+std::string reject_wgmma_data(const OpDesc& desc, const TileProblem& problem,
+                              const DeviceTraits& traits);
 std::string reject_wgmma(const OpDesc& desc, const TileProblem& problem,
                          const DeviceTraits& traits);
 std::vector<TuningPoint> wgmma_space(const OpDesc& desc, const TileProblem& problem,
@@ -25,5 +28,15 @@ KernelPlan wgmma_plan(const OpDesc& desc, const TileProblem& problem, const Devi
 // instruction that multiplies 64 rows of these data by columns.
 std::string sums_as_operands(int sums, bool bytes, bool written_only = false);
 std::string wgmma_name(int columns, ElementType data);
+// Returns the statement that multiplies a step's tiles as marked PTX: an instruction for each 32 bytes of a
+// row, and the wait for them, or with `late` for those of the step before.
+std::string wgmma_step(int columns, int chunks, ElementType data, bool late);
+// Returns the statement that waits for all products.
+std::string wgmma_finish(int columns, ElementType data);
+
+// Returns the filters in the order in which work-groups copy them (convolution_wgmma.cl), followed by one
+// chunk of zero points.
+std::vector<std::byte> wgmma_weights(const std::vector<float>& plain, const ConvShape& s,
+                                     int columns, int chunks, ElementType data, float zero);
 
 }  // namespace clinfer

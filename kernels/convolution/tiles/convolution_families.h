@@ -27,6 +27,10 @@ const KernelFamily& rows_family();
 // of them (convolution_windows.cl).
 const KernelFamily& windows_family();
 
+// Computes, by warpgroup matrix instructions, convolutions of pixels whose channels are 64 or 128 bytes
+// (convolution_squares.cl).
+const KernelFamily& squares_family();
+
 // Computes 3x3 convolutions on CPUs with a quarter of the multiplications
 // (convolution_winograd.cl).
 const KernelFamily& winograd_family();

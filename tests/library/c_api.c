@@ -201,6 +201,7 @@ static void test_requests(const clinfer_compiled *compiled) {
   free(pixels);
   free(picture);
   free(elsewhere);
+  free(row);
 }
 
 /* [?,2]: max(x, 0), and the sum of all inputs so far of [1,2]. */

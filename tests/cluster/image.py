@@ -7,6 +7,7 @@ Each stage is what the file says: FROM, COPY, RUN, WORKDIR and ENV are read from
 the one that it is from. --stage leaves out others; --keep leaves the roots there, and takes a root that debootstrap has made there before.
 """
 import argparse
+import contextlib
 import os
 import pathlib
 import re
@@ -145,7 +146,8 @@ def main():
     # Mounts of this process go with it.
     if os.environ.get("CLINFER_TEST_UNSHARED") is None:
         os.execvpe("unshare", ["unshare", "--mount", sys.executable, *sys.argv], {**os.environ, "CLINFER_TEST_UNSHARED": "1"})
-    with tempfile.TemporaryDirectory() as temporary:
+    # What is mounted in the folder goes before it, also after a failure.
+    with tempfile.TemporaryDirectory() as temporary, contextlib.ExitStack() as mounted:
         folder = (options.keep or pathlib.Path(temporary)).resolve()
         fresh = folder / "fresh"
         if not (fresh / "etc/debian_version").exists():
@@ -157,12 +159,11 @@ def main():
             check(f"{name} is from a stage that ran", origin in roots)
             place = folder / name.replace(" ", "-")
             roots[name] = root = roots[origin].over(place / "upper", place / "work")
+            mounted.callback(subprocess.run, ["umount", "--recursive", root.folder], check=True)
             for word, text in steps:
                 print(f"{name}: {word} {text}", flush=True)
                 root.step(word, text, options.source)
             check_pipeline(name, root, options.source)
-        for root in reversed(list(roots.values())[1:]):
-            subprocess.run(["umount", "--recursive", root.folder], check=True)
     print("ok")
 
 

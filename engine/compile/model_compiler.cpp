@@ -27,7 +27,7 @@ namespace clinfer {
 
 namespace {
 
-// An inference that takes longer is warned of.
+// The compiler warns of an inference that takes longer.
 constexpr double kAbsurdSeconds = 10;
 // GFLOP/s by which such times are estimated: a CPU of a few cores or a GPU in it, and any other GPU.
 constexpr double kSlowDevice = 100, kFastDevice = 5000;

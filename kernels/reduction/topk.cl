@@ -15,15 +15,7 @@ typedef struct {
 WORK_GROUP(GROUP, 1, 1)
 KERNEL(IN(T, in), OUT(T, out), OUT(INDEX, indices), const FN(Args) r) {
   int rest = (int)get_global_id(0);
-  int from = 0, to = 0, at = 0;
-#pragma unroll
-  for (int d = 0; d < DIMS; ++d) {
-    const int i = rest % r.size[d];
-    rest /= r.size[d];
-    from += i * r.from[d];
-    to += i * r.to[d];
-    at += i * r.at[d];
-  }
+  FIND_ROW
   if (rest > 0) return;  // past the last row
 
   VALUE best[K];

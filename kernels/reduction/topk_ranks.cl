@@ -23,15 +23,7 @@ KERNEL(IN(T, in), OUT(T, out), OUT(INDEX, indices), const FN(Args) r) {
   const int item = (int)get_local_id(0);
   const int first = (int)get_group_id(0) % r.parts * GROUP, own = first + item;
   int rest = (int)get_group_id(0) / r.parts;
-  int from = 0, to = 0, at = 0;
-#pragma unroll
-  for (int d = 0; d < DIMS; ++d) {
-    const int i = rest % r.size[d];
-    rest /= r.size[d];
-    from += i * r.from[d];
-    to += i * r.to[d];
-    at += i * r.at[d];
-  }
+  FIND_ROW
   __global const T* const row = AT(in) + from;
   const VALUE value = LOAD_VALUE(row + min(own, r.length - 1) * r.from_step);
   const uint mine = FN(number)(value);

@@ -24,15 +24,7 @@ KERNEL(IN(T, in), OUT(T, out), OUT(INDEX, indices), const FN(Args) r) {
   SHARED(int, taken, 1);
   const int item = (int)get_local_id(0);
   int rest = (int)get_group_id(0);
-  int from = 0, to = 0, at = 0;
-#pragma unroll
-  for (int d = 0; d < DIMS; ++d) {
-    const int i = rest % r.size[d];
-    rest /= r.size[d];
-    from += i * r.from[d];
-    to += i * r.to[d];
-    at += i * r.at[d];
-  }
+  FIND_ROW
   __global const T* const row = AT(in) + from;
   if (item == 0) *taken = 0;
   for (int i = item; i < BITS; i += GROUP) sums[i] = 0;

@@ -59,7 +59,7 @@ TEST(SimplifyProducts, ATransposeOfTheSecondBecomesAFlag) {
   }
 }
 
-// As RT-DETR leaves out places whose boxes would be at the border.
+// RT-DETR leaves out places at the border by such factors.
 TEST(SimplifyProducts, FactorsOfRowsBecomeThoseOfTheResult) {
   GraphBuilder b;
   const Edge x = b.parameter({2, 3, 4});

@@ -13,14 +13,14 @@
 #define BEFORE(a, b) ((LARGEST ? (a) > (b) : (a) < (b)) || (isnan(b) && !isnan(a)))
 #endif
 
-#define FIND_ROW                                   \
-  int from = 0, to = 0, at = 0;                    \
+#define FIND_ROW                                     \
+  int from = 0, to = 0, at = 0;                      \
   _Pragma("unroll") for (int d = 0; d < DIMS; ++d) { \
-    const int i = rest % r.size[d];                \
-    rest /= r.size[d];                             \
-    from += i * r.from[d];                         \
-    to += i * r.to[d];                             \
-    at += i * r.at[d];                             \
+    const int i = rest % r.size[d];                  \
+    rest /= r.size[d];                               \
+    from += i * r.from[d];                           \
+    to += i * r.to[d];                               \
+    at += i * r.at[d];                               \
   }
 
 #define LAST 0xffffffffu  // the number of NaN, and of places behind a row

@@ -146,7 +146,7 @@ def main():
     # Mounts of this process go with it.
     if os.environ.get("CLINFER_TEST_UNSHARED") is None:
         os.execvpe("unshare", ["unshare", "--mount", sys.executable, *sys.argv], {**os.environ, "CLINFER_TEST_UNSHARED": "1"})
-    # What is mounted in the folder goes before it, also after a failure.
+    # The stack unmounts the roots before their folder is removed, also after a failure.
     with tempfile.TemporaryDirectory() as temporary, contextlib.ExitStack() as mounted:
         folder = (options.keep or pathlib.Path(temporary)).resolve()
         fresh = folder / "fresh"

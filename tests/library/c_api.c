@@ -1,11 +1,12 @@
 /* The C interface, from C: the bundled detector finds a ball by every way in and out; what is wrong is refused. */
 #include "engine/library/clinfer.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static int failures = 0;
+static _Atomic int failures = 0;
 
 #define EXPECT(condition)                                                                 \
   do {                                                                                    \
@@ -55,7 +56,7 @@ static int finds(clinfer_request *request, int x, int y) {
 
 /* Counts its calls and starts the request again until there were three. */
 struct calls {
-  int count;
+  _Atomic int count;
   clinfer_status last;
   int right;
 };
@@ -202,6 +203,48 @@ static void test_requests(const clinfer_compiled *compiled) {
   free(picture);
   free(elsewhere);
   free(row);
+}
+
+/* Finds a ball at a place of its own by a request of its own, and causes an error of its own. */
+struct finder {
+  const clinfer_compiled *compiled;
+  int number;
+};
+
+static void *find_in_thread(void *user) {
+  const struct finder *const finder = user;
+  const int x = 40 + 45 * finder->number, y = 130 - 20 * finder->number;
+  float *const picture = ball_at(x, y);
+  const clinfer_tensor tensor = tensor_of(picture);
+  char path[100];
+  snprintf(path, sizeof path, "/nowhere/%d.xml", finder->number);
+  clinfer_request *request = NULL;
+  clinfer_model *none = NULL;
+  GOOD(clinfer_request_create(finder->compiled, &request));
+  GOOD(clinfer_request_set_input(request, 0, &tensor));
+  for (int i = 0; i < 5; ++i) {
+    EXPECT(clinfer_model_read(path, NULL, &none) == CLINFER_NOT_FOUND);
+    GOOD(clinfer_request_start(request));
+    EXPECT(strstr(clinfer_last_error(), path) != NULL); /* this thread's, and calls that succeed keep it */
+    GOOD(clinfer_request_wait(request, -1, NULL));
+    clinfer_tensor rows;
+    GOOD(clinfer_request_output(request, 0, &rows));
+    EXPECT(found_at(&rows, x, y));
+  }
+  clinfer_request_destroy(request);
+  free(picture);
+  return NULL;
+}
+
+static void test_threads(const clinfer_compiled *compiled) {
+  enum { kThreads = 4 };
+  pthread_t threads[kThreads];
+  struct finder finders[kThreads];
+  for (int i = 0; i < kThreads; ++i) {
+    finders[i] = (struct finder){compiled, i};
+    if (pthread_create(&threads[i], NULL, find_in_thread, &finders[i]) != 0) exit(2);
+  }
+  for (int i = 0; i < kThreads; ++i) pthread_join(threads[i], NULL);
 }
 
 /* [?,2]: max(x, 0), and the sum of all inputs so far of [1,2]. */
@@ -395,6 +438,7 @@ int main(int argc, char **argv) {
 
   test_requests(compiled);
   test_requests(of_bytes);
+  test_threads(compiled);
   clinfer_compiled *shared = NULL;
   GOOD(clinfer_model_read(path, NULL, &model));
   GOOD(clinfer_compile_shared(model, context, NULL, NULL, NULL, &shared));

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <memory>
 #include <new>
 
 #include "engine/cuda/driver.h"
+#include "engine/cuda/pinned_memory.h"
 
 namespace clinfer::cuda {
 
@@ -24,6 +26,9 @@ class Device {
   const Driver& driver() const { return driver_; }
   CUdevice number() const { return number_; }
   CUcontext context() const { return context_; }
+  // Returns pinned host memory, which can be copied from and to while other work runs. It is
+  // uninitialised. Throws Failure{out_of_memory, device_failed}.
+  std::shared_ptr<std::byte> pinned_memory(size_t bytes) const { return pinned_.take(bytes); }
 
  private:
   Device(const Driver& driver, CUdevice number);
@@ -31,6 +36,7 @@ class Device {
   const Driver& driver_;
   const CUdevice number_;
   CUcontext context_ = nullptr;
+  mutable PinnedMemory pinned_{*this};
 };
 
 // Makes a device's context the calling thread's current one, and restores the former one when

@@ -1,4 +1,4 @@
-// Allocates memory by CUDA.
+// Allocates device memory by CUDA.
 #include "engine/cuda/memory.h"
 
 #include <cstdint>
@@ -61,16 +61,6 @@ int Memory::export_descriptor() const {
   device_->driver().cuMemExportToShareableHandle(&descriptor, handle_,
                                                  CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
   return descriptor;
-}
-
-std::shared_ptr<std::byte> pinned_memory(std::shared_ptr<const Device> device, size_t bytes) {
-  const Current current(*device);
-  void* data = nullptr;
-  device->driver().cuMemHostAlloc(&data, bytes, CU_MEMHOSTALLOC_PORTABLE);
-  return {static_cast<std::byte*>(data), [device](std::byte* memory) {
-            const Current freeing(*device, std::nothrow);
-            device->driver().cuMemFreeHost.result_of(memory);
-          }};
 }
 
 }  // namespace clinfer::cuda

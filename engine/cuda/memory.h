@@ -1,4 +1,4 @@
-// Allocates memory by CUDA: device memory that OpenCL can import, and pinned host memory.
+// Allocates device memory by CUDA that OpenCL can import.
 #pragma once
 
 #include <cstddef>
@@ -36,9 +36,5 @@ class Memory {
   CUdeviceptr address_ = 0;
   bool mapped_ = false;
 };
-
-// Returns pinned host memory, which can be copied from and to while other work runs. It is
-// uninitialised. Throws Failure{out_of_memory, device_failed}.
-std::shared_ptr<std::byte> pinned_memory(std::shared_ptr<const Device> device, size_t bytes);
 
 }  // namespace clinfer::cuda

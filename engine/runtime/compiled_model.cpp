@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 
+#include "engine/ocl/queue.h"
 #include "engine/runtime/frames/imported_planes.h"
 #include "engine/runtime/frames/surfaces.h"
 #include "engine/runtime/requests/infer_request.h"
@@ -163,9 +164,18 @@ std::string DeviceModel::check_memory(const ImportedPlanes& imported, const Fram
   ocl::rethrow(error, "reading imported memory");
 }
 
+cl::CommandQueue DeviceModel::frame_queue() {
+  const std::lock_guard lock(mutex_);
+  if (frame_queue_() == nullptr)
+    frame_queue_ =
+        ocl::create_queue(*network_->context, network_->context->device.device, {}, false);
+  return frame_queue_;
+}
+
 std::shared_ptr<FrameMemory> DeviceModel::allocate_frame_memory(size_t bytes) try {
   const DefaultFloats floats;
-  return network_->make_host_memory(network_->stream(0).queue, bytes);
+  return network_->make_host_memory(network_->cuda == nullptr ? frame_queue() : cl::CommandQueue(),
+                                    bytes);
 } catch (const cl::Error& error) {
   ocl::rethrow(error, "allocating " + std::to_string(bytes) + " bytes for frames");
 }

@@ -88,6 +88,9 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
       const std::function<BoundBuffer(const Argument&)>& find,
       const std::function<void(const cl::CommandQueue&, const ocl::AcquireRelease::Use&)>& with,
       const Frame& expected);
+  // Returns the queue that maps frame memory. It is none of the streams', because to map memory
+  // waits for what its queue was given before.
+  cl::CommandQueue frame_queue();
 
   const std::shared_ptr<const Model> model_;
   const std::shared_ptr<const DeviceNetwork> network_;
@@ -95,6 +98,7 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   std::shared_ptr<ShapePlans> plans_;  // for other shapes of open inputs; may be null
   std::atomic<unsigned> next_request_{0};
   std::mutex mutex_;                                          // guards the members below
+  cl::CommandQueue frame_queue_;                              // null until frame_queue() made it
   std::vector<std::weak_ptr<ocl::Surface>> surfaces_;         // imported surfaces
   std::vector<std::weak_ptr<ocl::ExternalMemory>> memories_;  // imported memory
 };

@@ -19,7 +19,7 @@ void DeviceStream::take_turn(bool as_graph) {
 std::shared_ptr<ocl::HostMemory> DeviceNetwork::make_host_memory(const cl::CommandQueue& queue,
                                                                  size_t bytes) const {
   if (cuda == nullptr) return std::make_shared<ocl::HostMemory>(*context, queue, bytes);
-  return std::make_shared<ocl::HostMemory>(*context, cuda::pinned_memory(cuda, bytes), bytes);
+  return std::make_shared<ocl::HostMemory>(*context, cuda->pinned_memory(bytes), bytes);
 }
 
 ocl::ArgumentPlace SizedPlan::place_of(const Edge& edge) const {

@@ -164,7 +164,8 @@ class DeviceNetwork {
   }
   // Returns whether the device reads frames faster from frame memory than from other host memory.
   bool wants_frame_memory() const { return !shares_host_memory(); }
-  // Allocates host memory from which copies to the device, and from it, are fast.
+  // Allocates host memory from which copies to the device, and from it, are fast. Where CUDA does
+  // not pin it, it is mapped by `queue`, which finishes its work first.
   std::shared_ptr<ocl::HostMemory> make_host_memory(const cl::CommandQueue& queue,
                                                     size_t bytes) const;
   // Returns a kernel outside of the plan (preprocessing). It is built when first used, and kept.

@@ -17,6 +17,7 @@
 #include "kernels/base/no_answer.h"
 #include "tests/engine/ball_model.h"
 #include "tests/engine/cuda/stand_in.h"
+#include "tests/engine/cuda/stand_in_device.h"
 #include "tests/engine/loop_model.h"
 #include "tests/engine/relu_model.h"
 #include "tests/engine/test_files.h"
@@ -358,7 +359,7 @@ TEST_F(GraphLaunch, BuffersOfTheApplicationAreReadInTurn) {
 class ExportedPicture {
  public:
   explicit ExportedPicture(const Tensor& pixels)
-      : device_(cuda::Device::find(uuid())), memory_(device_, pixels.bytes()) {
+      : device_(test::stand_in_device()), memory_(device_, pixels.bytes()) {
     const cuda::Stream stream(device_);
     stream.write(memory_.address(), pixels.raw(), pixels.bytes());
     stream.finish();
@@ -371,11 +372,6 @@ class ExportedPicture {
   }
 
  private:
-  static cuda::Device::Uuid uuid() {
-    cuda::Device::Uuid uuid;
-    std::memcpy(uuid.data(), "a device of CUDA", uuid.size());
-    return uuid;
-  }
   const std::shared_ptr<const cuda::Device> device_;
   const cuda::Memory memory_;
 };
@@ -613,7 +609,6 @@ TEST_F(GraphLaunch, WhatFailsAtLoadLeavesTheQueue) {
                                "cuMemMap",
                                "cuMemSetAccess",
                                "cuMemExportToShareableHandle",
-                               "cuMemHostAlloc",
                                "cuMemcpyHtoDAsync_v2",
                                "cuMemcpyDtoHAsync_v2",
                                "cuLinkCreate_v2",
@@ -651,6 +646,17 @@ TEST_F(GraphLaunch, WhatFailsAtLoadLeavesTheQueue) {
       EXPECT_EQ(test::infer(*request, picture(*queue, 1)), expected) << function;
     }
   }
+}
+
+// Uses up what was pinned before, because a model that finds it pins nothing.
+TEST_F(GraphLaunch, MemoryThatIsNotPinnedLeavesTheQueue) {
+  const auto device = test::stand_in_device();
+  std::vector<std::shared_ptr<std::byte>> used;
+  stand_in_fail("cuMemHostAlloc", 0);
+  EXPECT_THROW(for (;;) used.push_back(device->pinned_memory(1)), Error);
+  const auto compiled =
+      compile(test::relu_model(folder_, {1, 3, 16, 16}).string(), Launch::automatic);
+  EXPECT_EQ(compiled->launch(), "queue (cuMemHostAlloc gave CUDA_ERROR_UNKNOWN)");
 }
 
 // A call that fails during an inference fails that one alone.

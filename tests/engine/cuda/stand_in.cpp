@@ -523,10 +523,11 @@ CUDA_FUNCTION cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handl
 }
 CUDA_FUNCTION cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
   NEEDS_CONTEXT;
-  *memory = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+  *memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
   return *memory == nullptr ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 CUDA_FUNCTION cuMemFreeHost(void* memory) {
+  MAY_FAIL;
   std::free(memory);
   return CUDA_SUCCESS;
 }

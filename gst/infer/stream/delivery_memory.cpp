@@ -15,7 +15,7 @@ bool Delivery::answer_allocation(GstQuery* query) {
   GstVideoInfo info;
   if (caps == nullptr || !read_caps(caps, info)) return false;
   const guint held =
-      static_cast<guint>(frames_in_flight_for(*shared_.settings.now(), model_.session().get())) + 1;
+      static_cast<guint>(pooled_frames_for(*shared_.settings.now(), model_.session().get())) + 1;
   const guint pools = gst_query_get_n_allocation_pools(query);
   for (guint i = 0; i < pools; ++i) {
     GstBufferPool* pool = nullptr;

@@ -15,6 +15,12 @@ namespace {
 // order, they wait until the inferred frame before them is finished.
 constexpr unsigned kMostPassing = 8;
 
+// Frames that pools upstream allocate at once where a policy lets frames pass: those of three
+// requests for one frame each. A source that runs out of them allocates further ones, or drops
+// frames, as live sources do; with batches, the whole queue would be seconds of pictures for each
+// of many cameras.
+constexpr size_t kPooledPassing = 3 * kMostPassing;
+
 bool may_come_as_surfaces(GstPad* sink) {
   if constexpr (kHaveSurfaces) return may_send_surfaces(sink);
   return false;
@@ -32,23 +38,39 @@ std::string size_for(const GstVideoInfo& info) {
   return whole(GST_VIDEO_INFO_WIDTH(&info)) + "x" + whole(GST_VIDEO_INFO_HEIGHT(&info));
 }
 
-}  // namespace
+// Returns whether frames pass without inference when the device is busy or nothing happens.
+bool lets_frames_pass(const Settings& settings) {
+  return settings.live_policy() == OverloadPolicy::skip_inference ||
+         settings.inference_when == InferenceWhen::motion;
+}
 
-size_t frames_in_flight_for(const Settings& settings, const Session* session) {
+// Returns the number of frames that are inferred at a time, or wait for that in whole batches.
+size_t images_in_flight_for(const Settings& settings, const Session* session) {
   const size_t streams = session != nullptr ? session->shared->batcher->device_streams()
                                             : std::max(settings.throughput_streams.value_or(1), 1u);
   const size_t requests = session != nullptr    ? session->shared->batcher->requests()
                           : settings.nireq != 0 ? settings.nireq
                                                 : 2 * streams;
-  const unsigned passing = settings.live_policy() == OverloadPolicy::skip_inference ||
-                                   settings.inference_when == InferenceWhen::motion
-                               ? kMostPassing
-                               : std::clamp(settings.inference_interval, 1u, kMostPassing);
-  // Counts batches beyond the requests, one for each stream of the device: the thread that takes a
-  // finished one's results launches the next at once, whichever stream was faster.
   const size_t batch = session != nullptr ? session->shared->batcher->batch_size()
                                           : std::max(settings.batch_size, 1u);
-  return (requests + streams) * batch * passing;
+  // Counts batches beyond the requests, one for each stream of the device: the thread that takes a
+  // finished one's results launches the next at once, whichever stream was faster.
+  return (requests + streams) * batch;
+}
+
+}  // namespace
+
+size_t frames_in_flight_for(const Settings& settings, const Session* session) {
+  const unsigned passing = lets_frames_pass(settings)
+                               ? kMostPassing
+                               : std::clamp(settings.inference_interval, 1u, kMostPassing);
+  return images_in_flight_for(settings, session) * passing;
+}
+
+size_t pooled_frames_for(const Settings& settings, const Session* session) {
+  const size_t all = frames_in_flight_for(settings, session);
+  if (!lets_frames_pass(settings)) return all;
+  return std::min(all, std::max(images_in_flight_for(settings, session), kPooledPassing));
 }
 
 void warn_of_unknown_classes(GstElement* element, const Network& network,

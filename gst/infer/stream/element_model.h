@@ -20,6 +20,8 @@ inline constexpr const char* kLoadModel = "load-model";
 // Returns the places in the queue for the frames of a session, or of one that is still to come
 // (null).
 size_t frames_in_flight_for(const Settings& settings, const Session* session);
+// Returns how many of these a pool upstream is to allocate when it starts.
+size_t pooled_frames_for(const Settings& settings, const Session* session);
 
 void warn_of_unknown_classes(GstElement* element, const Network& network, const ObjectRules& rules);
 

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <map>
 #include <mutex>
 #include <random>
 #include <thread>
@@ -665,21 +666,33 @@ TEST(Clinfer, GoesOnWithANewSegmentAfterDownstreamEnded) {
 
 // ---- queries and messages -----------------------------------------------------------------------
 
+// Cameras that share a model in batches would hold seconds of pictures each, if a pool had a frame
+// for each place in the queue.
 TEST(Clinfer, AsksForEnoughBuffers) {
-  Harness harness(Harness::clinfer_launch("nireq=5 inference-interval=2"));
-  harness.set_caps("NV12", 64, 48);
-  GstQuery* query = gst_query_new_allocation(gst_pad_get_current_caps(harness.get()->srcpad), TRUE);
-  ASSERT_TRUE(gst_pad_peer_query(harness.get()->srcpad, query));
-  ASSERT_GE(gst_query_get_n_allocation_pools(query), 1u);
-  guint size = 0, least = 0, most = 0;
-  gst_query_parse_nth_allocation_pool(query, 0, nullptr, &size, &least, &most);
-  EXPECT_EQ(least, 13u);
-  EXPECT_EQ(most, 0u);
-  EXPECT_EQ(size, GST_VIDEO_INFO_SIZE(&harness.info()));
-  GstCaps* caps = nullptr;
-  gst_query_parse_allocation(query, &caps, nullptr);
-  gst_caps_unref(caps);
-  gst_query_unref(query);
+  const std::map<std::string, guint> wanted = {
+      {"nireq=5 inference-interval=2", 13},
+      {"nireq=2 overload-policy=skip-inference", 25},
+      {"nireq=2 overload-policy=skip-inference batch-size=4", 25},
+      {"nireq=2 inference-when=motion batch-size=4", 25},
+      {"nireq=2 overload-policy=skip-inference batch-size=16", 49},
+      {"nireq=2 inference-interval=8 batch-size=4", 97}};
+  for (const auto& [settings, frames] : wanted) {
+    Harness harness(Harness::clinfer_launch(settings));
+    harness.set_caps("NV12", 64, 48);
+    GstQuery* query =
+        gst_query_new_allocation(gst_pad_get_current_caps(harness.get()->srcpad), TRUE);
+    ASSERT_TRUE(gst_pad_peer_query(harness.get()->srcpad, query));
+    ASSERT_GE(gst_query_get_n_allocation_pools(query), 1u);
+    guint size = 0, least = 0, most = 0;
+    gst_query_parse_nth_allocation_pool(query, 0, nullptr, &size, &least, &most);
+    EXPECT_EQ(least, frames) << settings;
+    EXPECT_EQ(most, 0u);
+    EXPECT_EQ(size, GST_VIDEO_INFO_SIZE(&harness.info()));
+    GstCaps* caps = nullptr;
+    gst_query_parse_allocation(query, &caps, nullptr);
+    gst_caps_unref(caps);
+    gst_query_unref(query);
+  }
 }
 
 TEST(Clinfer, ReportsItsLatencyWhenLive) {

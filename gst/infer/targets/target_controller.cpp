@@ -227,14 +227,16 @@ double BatchController::milliseconds(size_t images) const {
   return 0;
 }
 
-size_t BatchController::next(const std::vector<double>& milliseconds,
-                             std::optional<double> longest) {
-  // How much faster another size must be.
-  constexpr double kFaster = 1.05;
-  for (size_t images = 1; images <= most_ && images < milliseconds.size(); ++images) {
+size_t BatchController::next(const std::vector<Batches>& by_images, std::optional<double> longest) {
+  // How much faster another size must be, and the least share of the work that measures a size.
+  constexpr double kFaster = 1.05, kMeasures = 0.05;
+  double work = 0;
+  for (const Batches& batches : by_images) work += batches.milliseconds;
+  for (size_t images = 1; images <= most_ && images < by_images.size(); ++images) {
     Time& time = times_[images];
-    const double now = milliseconds[images];
-    if (now > 0) {
+    const Batches& batches = by_images[images];
+    if (batches.count > 0 && batches.milliseconds >= kMeasures * work) {
+      const double now = batches.milliseconds / batches.count;
       time.milliseconds = time.milliseconds > 0 ? time.milliseconds * 0.7 + now * 0.3 : now;
       time.age = 0;
     } else if (time.milliseconds > 0 && ++time.age > time.lasts) {

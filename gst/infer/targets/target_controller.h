@@ -108,10 +108,16 @@ class BatchController {
   // `most`: images for which the model is compiled, at least 1.
   explicit BatchController(size_t most) : most_(most), times_(most + 1), limit_(most) {}
 
-  // Takes the mean milliseconds of batches of a period, by their number of images (0: there was
-  // none), and the longest that a batch may take. Returns the most images of a batch. A size that
-  // is not measured for some periods is tried again, because what made it slow may have passed.
-  size_t next(const std::vector<double>& milliseconds, std::optional<double> longest);
+  // Batches of one size.
+  struct Batches {
+    double count = 0;
+    double milliseconds = 0;  // of all of them
+  };
+  // Takes the batches of a period by their number of images, and the longest milliseconds that a
+  // batch may take. Returns the most images of a batch. A size counts as measured if its batches
+  // were a good part of the period's work: few among many say more about what held them up. A size
+  // that is not measured for some periods is tried again, because what made it slow may have passed.
+  size_t next(const std::vector<Batches>& by_images, std::optional<double> longest);
   size_t limit() const { return limit_; }
   // Returns the smoothed milliseconds of a batch of so many images, an upper bound for sizes that
   // were not measured; 0 before the first measurement.

@@ -121,12 +121,11 @@ void TargetGroup::measure_models(double seconds, TargetController::Period& perio
     const std::shared_ptr<SharedModel> model = known.lock();
     if (model == nullptr) continue;
     const ModelBatcher::Work done = model->batcher->take_work();
-    std::vector<double> means(done.by_images.size());
+    std::vector<BatchController::Batches> by_images(done.by_images.size());
     double images = 0, batches = 0;
-    for (size_t size = 1; size < means.size(); ++size) {
+    for (size_t size = 1; size < by_images.size(); ++size) {
       const auto& [count, busy] = done.by_images[size];
-      if (count == 0) continue;
-      means[size] = milliseconds(busy) / static_cast<double>(count);
+      by_images[size] = {static_cast<double>(count), milliseconds(busy)};
       images += static_cast<double>(size * count);
       batches += static_cast<double>(count);
     }
@@ -139,7 +138,7 @@ void TargetGroup::measure_models(double seconds, TargetController::Period& perio
         const double time = batch_time_for(member.wishes.latency);
         longest = std::min(longest.value_or(time), time);
       }
-    const size_t limit = work.batches.next(means, longest);
+    const size_t limit = work.batches.next(by_images, longest);
     model->batcher->limit_batches(limit);
     if (batches == 0) continue;
     work.milliseconds = (work.milliseconds + mean) / 2;

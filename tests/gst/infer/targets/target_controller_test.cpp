@@ -242,14 +242,13 @@ class Simulation {
                            static_cast<double>(limit_) / 1000);
     if (most_watts > 0) period.power = watts_ / most_watts;
     period.starts = starting_.next(present.size());
-    std::vector<double> means(device_.batch + 1);
+    std::vector<BatchController::Batches> by_images(device_.batch + 1);
     for (size_t size = 1; size < times_.size(); ++size)
-      if (!times_[size].empty())
-        means[size] = std::accumulate(times_[size].begin(), times_[size].end(), 0.0) /
-                      static_cast<double>(times_[size].size());
+      by_images[size] = {static_cast<double>(times_[size].size()),
+                         std::accumulate(times_[size].begin(), times_[size].end(), 0.0)};
     if (!period.starts)
-      limit_ =
-          batches_->next(means, target > 0 ? std::optional(batch_time_for(target)) : std::nullopt);
+      limit_ = batches_->next(by_images,
+                              target > 0 ? std::optional(batch_time_for(target)) : std::nullopt);
     const unsigned before = controller_.decision().changes;
     const TargetController::Decision& decision = controller_.next(period);
     if (decision.changes != before) run_.changed_at.push_back(now_ / 1000);
@@ -485,27 +484,36 @@ TEST(TargetController, PowerThatAnIdleDeviceTakesCannotBeReached) {
   EXPECT_EQ(cameras.run(std::nullopt).missed, TargetController::Target::power);
 }
 
+// The batches of a period that worked for as long with each size of which a batch takes some time.
+std::vector<BatchController::Batches> alike(const std::vector<double>& milliseconds) {
+  std::vector<BatchController::Batches> batches;
+  for (const double one : milliseconds)
+    batches.push_back(one > 0 ? BatchController::Batches{100 / one, 100}
+                              : BatchController::Batches{});
+  return batches;
+}
+
 TEST(BatchController, TakesTheLargestBatchThatIsInTimeAndNotSlower) {
   BatchController batches(8);
-  EXPECT_EQ(batches.next({0, 3, 0, 0, 0, 0, 0, 0, 0}, 30.0), 8u) << "not known to be slower";
-  EXPECT_EQ(batches.next({0, 3, 0, 0, 0, 0, 0, 0, 0}, 13.0), 4u) << "if it is no faster, 12 ms";
-  for (int i = 0; i < 20; ++i) batches.next({0, 3, 4, 0, 7, 0, 0, 0, 0}, 16.0);
+  EXPECT_EQ(batches.next(alike({0, 3, 0, 0, 0, 0, 0, 0, 0}), 30.0), 8u) << "not known to be slower";
+  EXPECT_EQ(batches.next(alike({0, 3, 0, 0, 0, 0, 0, 0, 0}), 13.0), 4u) << "12 ms if no faster";
+  for (int i = 0; i < 20; ++i) batches.next(alike({0, 3, 4, 0, 7, 0, 0, 0, 0}), 16.0);
   EXPECT_EQ(batches.limit(), 8u) << "at most 14 ms";
-  for (int i = 0; i < 20; ++i) batches.next({0, 3, 7, 0, 16, 0, 0, 0, 40}, 100.0);
+  for (int i = 0; i < 20; ++i) batches.next(alike({0, 3, 7, 0, 16, 0, 0, 0, 40}), 100.0);
   EXPECT_EQ(batches.limit(), 1u) << "larger ones are slower";
-  EXPECT_EQ(BatchController(1).next({0, 100}, 10.0), 1u);
+  EXPECT_EQ(BatchController(1).next(alike({0, 100}), 10.0), 1u);
   EXPECT_EQ(BatchController(4).next({}, std::nullopt), 4u);
 }
 
 TEST(BatchController, ASizeThatWasSlowIsSoonTriedAgain) {
   BatchController batches(8);
-  batches.next({0, 2, 0, 0, 0, 0, 0, 0, 1200}, 35.0);
+  batches.next(alike({0, 2, 0, 0, 0, 0, 0, 0, 1200}), 35.0);
   EXPECT_LT(batches.limit(), 8u);
   int periods = 0;
   while (batches.limit() < 8 && periods < 100) {
     std::vector<double> means(9);
     means[batches.limit()] = 2 + 0.3 * static_cast<double>(batches.limit());
-    batches.next(means, 35.0);
+    batches.next(alike(means), 35.0);
     ++periods;
   }
   EXPECT_LE(periods, 12);
@@ -516,9 +524,26 @@ TEST(BatchController, ASizeThatWasSlowIsSoonTriedAgain) {
     const size_t limit = batches.limit();
     means[limit] = limit == 8 ? 60 : 2 + 0.3 * static_cast<double>(limit);
     if (limit == 8) ++tries;
-    batches.next(means, 35.0);
+    batches.next(alike(means), 35.0);
   }
   EXPECT_LE(tries, 12);
+}
+
+// 16 cameras gave an H200 450 batches of one image a second, and a few larger ones that had waited
+// for something else. When 64 cameras came, batches of 8 had to be allowed.
+TEST(BatchController, FewBatchesAmongManyLimitNothing) {
+  BatchController batches(8);
+  for (int period = 0; period < 20; ++period) {
+    std::vector<BatchController::Batches> by_images(9);
+    by_images[1] = {450, 450 * 1.9};
+    by_images[3] = {2, 2 * 3.0};
+    by_images[5] = {1, 20};
+    by_images[8] = {1, 36};
+    EXPECT_EQ(batches.next(by_images, 35.0), 8u);
+  }
+  std::vector<BatchController::Batches> slow(9);
+  slow[8] = {20, 20 * 40.0};
+  EXPECT_LT(batches.next(slow, 35.0), 8u) << "one that is most of the work is believed";
 }
 
 TEST(StartingStreams, TellsPeriodsAfterManyHaveStarted) {

@@ -153,6 +153,15 @@ std::string reject_tail(const OpDesc& desc, int vector, const TailAxes& axes) {
   return "";
 }
 
+bool operands_aligned(const OpDesc& desc, int vector, const TailAxes& axes) {
+  return std::all_of(desc.tail.begin(), desc.tail.end(), [&](const PostOp& op) {
+    if (op.is_unary() || !desc.constants[op.operand].empty()) return true;
+    const TensorDesc& operand = desc.inputs[op.operand];
+    return aligned(desc, operand.offset, vector, axes,
+                   walked_strides(operand, desc.outputs[0].shape.size(), axes));
+  });
+}
+
 std::string step_text(const PostOp& op, const std::string& type) {
   if (op.is_unary())
     return "  x = " + with_parameters(find_unary(op.function)->opencl, op.alpha, op.beta) + ";\n";
@@ -193,6 +202,7 @@ class TailWriter {
 
   Tail finish() {
     tail_.prologue = "#define TAIL_PARAMS " + params_ + "\n#define TAIL_ARGS " + args_ + "\n";
+    if (stores_) tail_.prologue += "#define TAIL_STORES 1\n";
     if (desc_.tail.empty()) {
       tail_.prologue += "#define TAIL(v, n, h, w, c, left) (v)\n";
     } else {
@@ -231,6 +241,7 @@ class TailWriter {
     const std::array<int, 4> strides = walked_strides(kept, kept.shape.size(), axes_);
     pass_tensor("OUT", type, "kept", Argument::output(1, size_of(kept.type)));
     pass("int4", "kept_strides", strides);
+    stores_ = true;
     body_ += "  {\n    __global " + type + "* p = " + address_text("kept") + ";\n    ";
     if (aligned(desc_, kept.offset, vector_, axes_, strides))
       body_ += "if (left >= " + v_ + ") {\n      STOREV_ALIGNED(" + type + ", " + v_ +
@@ -304,7 +315,7 @@ class TailWriter {
   Tail tail_;
   std::string params_, args_, body_, ahead_;
   size_t operands_ = 0;
-  bool forked_ = false;
+  bool forked_ = false, stores_ = false;
 };
 
 }  // namespace

@@ -59,6 +59,9 @@ void add_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelSpec& 
 // vector > 1, or an unknown function.
 std::string reject_tail(const OpDesc& desc, int vector, const TailAxes& axes);
 
+// Returns whether each vector of channels that the tail reads from other layers is one access.
+bool operands_aligned(const OpDesc& desc, int vector, const TailAxes& axes);
+
 // Returns OpenCL C that applies a function of one or two operands to x, of `type`. The second
 // operand is y, which the text may change.
 std::string step_text(const PostOp& op, const std::string& type);

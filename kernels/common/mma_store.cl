@@ -8,7 +8,8 @@
 //   ALIGNED, PAIRS             vectors of the output, or pairs of its channels, lie at multiples of their size
 //   WHOLE_BLOCKS               all channels of all blocks exist
 //   GAPS                       pixel numbers past the ends of lines and images stand for no pixels
-//   IN_LINE                    the pixels are those of line y of image n
+//   TAIL_STORES                the tail stores a second output
+//   IN_LINE, LINE_OF_ROW(i)    the pixels are those of lines of image n: of line y, or of this one
 #if WHOLE_BLOCKS
 #define LEFT_OF(in_group) VECTOR
 #else
@@ -46,47 +47,79 @@
 #ifndef PIXELS_APART
 #define PIXELS_APART 8
 #endif
-UNROLL for (int i = 0; i < ROWS_OF_ITEM; ++i) {
-  const int pixel = first_pixel + i * PIXELS_APART;
+#ifndef LINE_OF_ROW
+#define LINE_OF_ROW(i) y
+#endif
+#if ROWS_OF_ITEM > 1
+#define ROWS_TOGETHER 2
+#else
+#define ROWS_TOGETHER 1
+#endif
+UNROLL for (int first = 0; first < ROWS_OF_ITEM; first += ROWS_TOGETHER) {
+  // Two pixels share what the tail reads of a channel. A pixel that does not exist is computed at
+  // the place of one that does, but not stored: a branch around it would end the sharing.
+  bool exists[ROWS_TOGETHER], any_exists = false;
+  int ns[ROWS_TOGETHER], ys[ROWS_TOGETHER], xs[ROWS_TOGETHER], offsets[ROWS_TOGETHER];
+  UNROLL for (int i = 0; i < ROWS_TOGETHER; ++i) {
+    const int row_pixel = first_pixel + (first + i) * PIXELS_APART;
 #if IN_LINE
-  if ((pixel < a.ow) & (y < a.oh)) {
-    const int x = pixel, offset = n * a.out_n + y * a.out_h + x * a.out_w;
+    const int row_line = LINE_OF_ROW(first + i);
+    exists[i] = (row_pixel < a.ow) & (row_line < a.oh);
+    ns[i] = n;
+    ys[i] = min(row_line, a.oh - 1);
+    xs[i] = min(row_pixel, a.ow - 1);
 #else
-  if (pixel < a.pixels) {
-#if POINTWISE
-    const int offset = pixel * a.out_w;
-#if FLAT_TAIL
-    const int n = 0, y = 0, x = pixel;
+    const int pixel = min(row_pixel, a.pixels - 1);
+    exists[i] = row_pixel < a.pixels;
+#if POINTWISE && FLAT_TAIL
+    ns[i] = ys[i] = 0;
+    xs[i] = pixel;
 #else
-    const int line = QUOTIENT(pixel, ow), n = QUOTIENT(line, oh);
-    const int y = line - n * a.oh, x = pixel - line * a.ow;
-#endif
-#else
-    const int line = QUOTIENT(pixel, ow), n = QUOTIENT(line, oh);
-    const int y = line - n * a.oh, x = pixel - line * a.ow;
-    const int offset = n * a.out_n + y * a.out_h + x * a.out_w;
-#endif
+    const int line = QUOTIENT(pixel, ow);
+    ns[i] = QUOTIENT(line, oh);
+    ys[i] = line - ns[i] * a.oh;
+    xs[i] = pixel - line * a.ow;
 #endif
 #if GAPS
-    if ((x >= a.iw) | (y >= a.ih)) continue;
+    exists[i] &= (xs[i] < a.iw) & (ys[i] < a.ih);
+    ys[i] = min(ys[i], a.ih - 1);
+    xs[i] = min(xs[i], a.iw - 1);
 #endif
-    // Reads all operands of the tail before the first vector is stored, because the compiler does
-    // not move reads across stores and would wait for each one.
-    FV values[VECTORS];
-    UNROLL for (int k = 0; k < VECTORS; ++k) {
-      const int in_group = first_channel + k * (4 * VECTOR), left = LEFT_OF(in_group);
-      if (left > 0) {
+#endif
+#if POINTWISE && !IN_LINE
+    offsets[i] = pixel * a.out_w;
+#else
+    offsets[i] = ns[i] * a.out_n + ys[i] * a.out_h + xs[i] * a.out_w;
+#endif
+    any_exists |= exists[i];
+  }
+  if (!any_exists) continue;
+  // Reads all operands of the tail before the first vector is stored, because the compiler does
+  // not move reads across stores and would wait for each one.
+  FV values[ROWS_TOGETHER][VECTORS];
+  UNROLL for (int k = 0; k < VECTORS; ++k) {
+    const int in_group = first_channel + k * (4 * VECTOR), left = LEFT_OF(in_group);
+    if (left > 0) {
+      UNROLL for (int i = 0; i < ROWS_TOGETHER; ++i) {
+#if TAIL_STORES
+        if (!exists[i]) continue;
+#endif
         float sums_of_vector[VECTOR];
-        UNROLL for (int j = 0; j < VECTOR; ++j) { sums_of_vector[j] = FLOAT_OF(SUM_OF(i, k, j)); }
-        values[k] = TAIL(LOADV_PRIVATE(VECTOR, sums_of_vector), n, y, x,
-                         group * a.out_channels + in_group, left);
+        UNROLL for (int j = 0; j < VECTOR; ++j) {
+          sums_of_vector[j] = FLOAT_OF(SUM_OF(first + i, k, j));
+        }
+        values[i][k] = TAIL(LOADV_PRIVATE(VECTOR, sums_of_vector), ns[i], ys[i], xs[i],
+                            group * a.out_channels + in_group, left);
       }
     }
+  }
+  UNROLL for (int i = 0; i < ROWS_TOGETHER; ++i) {
+    if (!exists[i]) continue;
     UNROLL for (int k = 0; k < VECTORS; ++k) {
       const int in_group = first_channel + k * (4 * VECTOR), left = LEFT_OF(in_group);
       if (left > 0) {
-        __global T* const to = AT(out) + offset + group * a.out_channels + in_group;
-        STORE_CHANNELS(values[k], to, left)
+        __global T* const to = AT(out) + offsets[i] + group * a.out_channels + in_group;
+        STORE_CHANNELS(values[i][k], to, left)
       }
     }
   }

@@ -90,13 +90,13 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
     }
     FINISH(sums);
     // A work-item has a pixel each of two lines.
-    UNROLL for (int second = 0; second < 2; ++second) {
-      const int y = first_y + warpgroup / SQUARES_W * 8 + warp * 2 + second;
-      const int first_pixel = first_x + warpgroup % SQUARES_W * 8 + lane / 4;
+    const int first_line = first_y + warpgroup / SQUARES_W * 8 + warp * 2;
+    const int first_pixel = first_x + warpgroup % SQUARES_W * 8 + lane / 4;
 #define IN_LINE 1
-#define ROWS_OF_ITEM 1
-#define SUM_OF(i, k, j) sums[((k) * (VECTOR / 2) + (j) / 2) * 4 + second * 2 + (j) % 2]
+#define LINE_OF_ROW(i) (first_line + (i))
+#define PIXELS_APART 0
+#define ROWS_OF_ITEM 2
+#define SUM_OF(i, k, j) sums[((k) * (VECTOR / 2) + (j) / 2) * 4 + (i)*2 + (j) % 2]
 #include "kernels/common/mma_store.cl"
-    }
   }
 }

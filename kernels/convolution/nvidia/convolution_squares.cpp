@@ -17,7 +17,7 @@ namespace clinfer {
 namespace {
 
 constexpr int64_t kChunkBytes = 16, kSquare = 8;
-constexpr int kVector = 8;  // channels that a work-item stores at once
+constexpr int kVector = 8;  // the fewest channels that a work-item stores at once
 
 struct Point {
   int columns, warpgroups;
@@ -151,8 +151,9 @@ KernelPlan squares_plan(const OpDesc& desc, const DeviceTraits& traits, const Tu
 
   KernelPlan plan;
   const float zero = bytes ? zero_points(desc)[0] : 0;
-  plan.packed.push_back([weights = problem.weights, s, point, chunks, data, zero] {
-    return wgmma_weights(weights(), s, point.columns, to_int(chunks), data, zero);
+  const int vector = wgmma_vector(desc, problem, problem.axes, point.columns);
+  plan.packed.push_back([weights = problem.weights, s, point, vector, chunks, data, zero] {
+    return wgmma_weights(weights(), s, point.columns, vector, to_int(chunks), data, zero);
   });
   KernelSpec spec;
   spec.source = "convolution_squares.cl";
@@ -165,7 +166,7 @@ KernelPlan squares_plan(const OpDesc& desc, const DeviceTraits& traits, const Tu
     if (zero == 0) define("START_SUM", has_small_sums(desc) ? kBitsOfSmallSums : 0);
   }
   add_defines(spec, point);
-  define("VECTOR", kVector);
+  define("VECTOR", vector);
   define("CHUNKS", chunks);
   define("BYTES", bytes);
   define("FLOAT8", 0);
@@ -179,7 +180,7 @@ KernelPlan squares_plan(const OpDesc& desc, const DeviceTraits& traits, const Tu
   define("TILE_LINES", places.lines);
   define("TILE_COLUMNS", places.columns);
   define("SQUARES_H", point.squares_h());
-  define("ALIGNED", output_aligned(desc, problem, kVector));
+  define("ALIGNED", output_aligned(desc, problem, vector));
   define("WHOLE_BLOCKS", s.out_channels % point.columns == 0);
   define("WGMMA_PTX", ptx);
   spec.shared = shared_bytes(s, point, chunks);
@@ -197,7 +198,7 @@ KernelPlan squares_plan(const OpDesc& desc, const DeviceTraits& traits, const Tu
   if (bytes) spec.arguments.push_back(Argument::packed(1, sizeof(int32_t)));
   spec.arguments.push_back(Argument::output(0, size_of(out)));
   spec.arguments.push_back(Argument::value(args));
-  add_stored_tail(desc, kVector, problem.axes, traits, spec, plan);
+  add_stored_tail(desc, vector, problem.axes, traits, spec, plan);
   spec.local = {static_cast<size_t>(point.items()), 1, 1};
   // No more work-groups than run at once.
   const int64_t most = std::max<int64_t>(traits.compute_units, 1) * at_once;

@@ -21,7 +21,8 @@ namespace {
 constexpr int64_t kChunkBytes = 16;  // bytes copied at once
 // Local memory of a work-group on devices with these instructions.
 constexpr size_t kMostLocal = 227 << 10;
-constexpr int kVector = 8;  // channels that a work-item stores at once
+// Channels that a work-item stores at once, unless all are whole vectors of more.
+constexpr int kVector = 8;
 // Layers with fewer products for each compute unit are left to conv_mma. On an H100, 15 layers of
 // ResNet-50 and YOLOv8s with 3e6 to 14e6 take 0.6 to 1.0 times as long as by conv_mma, those with
 // 0.4e6 to 0.9e6 0.9 to 1.5 times, and three of MobileNetV2 with 0.3e6 1.3 times.
@@ -438,8 +439,19 @@ std::string wgmma_finish(int columns, ElementType data) {
          sums_as_operands(columns / 2, data == ElementType::u8) + " : : \"memory\")";
 }
 
+int wgmma_vector(const OpDesc& desc, const TileProblem& problem, const TailAxes& axes,
+                 int columns) {
+  constexpr int kWide = 16;
+  return desc.outputs[0].type == ElementType::u8 && columns % (4 * kWide) == 0 &&
+                 problem.shape.out_channels % kWide == 0 && output_aligned(desc, problem, kWide) &&
+                 operands_aligned(desc, kWide, axes)
+             ? kWide
+             : kVector;
+}
+
 std::vector<std::byte> wgmma_weights(const std::vector<float>& plain, const ConvShape& s,
-                                     int columns, int chunks, ElementType data, float zero) {
+                                     int columns, int vector, int chunks, ElementType data,
+                                     float zero) {
   const int64_t chunk = kChunkBytes / static_cast<int64_t>(size_of(data)), row = chunks * chunk;
   const int64_t steps = ceil_div(s.taps() * (s.in_channels / chunk), int64_t{chunks});
   const int64_t depth = s.taps() * s.in_channels;
@@ -448,7 +460,7 @@ std::vector<std::byte> wgmma_weights(const std::vector<float>& plain, const Conv
       ceil_div(s.out_channels, int64_t{columns}) * steps * columns * row + chunk));
   std::fill(packed.end() - chunk, packed.end(), zero);
   for (int64_t o = 0; o < s.out_channels; ++o) {
-    const MmaPlace own(o % columns, kVector);
+    const MmaPlace own(o % columns, vector);
     const int64_t column = own.tile * 8 + own.column;
     for (int64_t k = 0; k < depth; ++k) {
       const int64_t tap = k / s.in_channels, channel = k % s.in_channels;
@@ -497,8 +509,9 @@ KernelPlan wgmma_plan(const OpDesc& desc, const TileProblem& problem, const Devi
   const bool whole = s.in_channels % (point.chunks * chunk) == 0;
   const float zero = bytes ? zero_points(desc)[0] : 0;
   const ElementType data = desc.inputs[problem.data].type;
-  plan.packed.push_back([weights = problem.weights, s, point, data, zero] {
-    return wgmma_weights(weights(), s, point.columns, point.chunks, data, zero);
+  const int vector = wgmma_vector(desc, problem, walk.axes, point.columns);
+  plan.packed.push_back([weights = problem.weights, s, point, vector, data, zero] {
+    return wgmma_weights(weights(), s, point.columns, vector, point.chunks, data, zero);
   });
   KernelSpec spec;
   spec.source = point.buffers > 0     ? "convolution_wgmma_taps.cl"
@@ -514,7 +527,7 @@ KernelPlan wgmma_plan(const OpDesc& desc, const TileProblem& problem, const Devi
     add_start_sums(desc, problem, blocks * point.columns, spec, plan);
     if (zero == 0) define("START_SUM", has_small_sums(desc) ? kBitsOfSmallSums : 0);
   }
-  define("VECTOR", kVector);
+  define("VECTOR", vector);
   define("COLUMNS", point.columns);
   define("WARPGROUPS", point.warpgroups);
   define("STAGES", point.stages);
@@ -527,7 +540,7 @@ KernelPlan wgmma_plan(const OpDesc& desc, const TileProblem& problem, const Devi
   define("WHOLE_STEPS", whole);
   define("POINTWISE", walk.row);
   define("FLAT_TAIL", walk.flat_tail);
-  define("ALIGNED", output_aligned(desc, problem, kVector));
+  define("ALIGNED", output_aligned(desc, problem, vector));
   define("WHOLE_BLOCKS", s.out_channels % point.columns == 0);
   define("WGMMA_PTX", ptx);
   define("LATE", point.late());
@@ -555,7 +568,7 @@ KernelPlan wgmma_plan(const OpDesc& desc, const TileProblem& problem, const Devi
   if (bytes) spec.arguments.push_back(Argument::packed(1, sizeof(int32_t)));
   spec.arguments.push_back(Argument::output(0, size_of(out)));
   spec.arguments.push_back(Argument::value(args));
-  add_stored_tail(desc, kVector, walk.axes, traits, spec, plan, ptx && point.producers > 0);
+  add_stored_tail(desc, vector, walk.axes, traits, spec, plan, ptx && point.producers > 0);
   spec.local = {static_cast<size_t>(128 * point.warpgroups + 32 * point.producers),
                 static_cast<size_t>(point.slices), 1};
   int64_t groups = ceil_div(args.pixels, point.pixels()) * blocks;

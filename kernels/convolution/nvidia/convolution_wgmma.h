@@ -34,9 +34,14 @@ std::string wgmma_step(int columns, int chunks, ElementType data, bool late);
 // Returns the statement that waits for all products.
 std::string wgmma_finish(int columns, ElementType data);
 
+// Returns how many adjacent channels of a pixel a work-item stores at once, of blocks of `columns`: bytes by 16
+// where channels and memory are whole vectors of so many, which halves the accesses, else by 8.
+int wgmma_vector(const OpDesc& desc, const TileProblem& problem, const TailAxes& axes, int columns);
+
 // Returns the filters in the order in which work-groups copy them (convolution_wgmma.cl), followed by one
-// chunk of zero points.
+// chunk of zero points. `vector`: channels that a work-item stores at once.
 std::vector<std::byte> wgmma_weights(const std::vector<float>& plain, const ConvShape& s,
-                                     int columns, int chunks, ElementType data, float zero);
+                                     int columns, int vector, int chunks, ElementType data,
+                                     float zero);
 
 }  // namespace clinfer

@@ -350,6 +350,56 @@ TEST(MatrixInstructions, BytesLimitUnits) {
   }
 }
 
+// Work-items store bytes 16 at once, where channels are whole vectors of so many and the tail's bytes lie at
+// their multiples; else 8.
+TEST(MatrixInstructions, WarpgroupsStoreVectorsOfBytes) {
+  DeviceTraits traits = matrix_traits();
+  traits.compute_units = 0;
+  if (!traits.wgmma) traits.local_memory = 227 << 10;
+  const auto number_of = [](const KernelSpec& spec, const std::string& name) {
+    for (const auto& [define, value] : spec.defines)
+      if (define == name) return std::stoi(value);
+    return 0;
+  };
+  for (const auto& [channels, gap, wide] : {std::tuple<int64_t, int64_t, bool>{80, 0, true},
+                                            {64, 16, true},
+                                            {64, 8, false},
+                                            {72, 8, false}}) {
+    const ConvolutionCase c = {
+        "Convolution", {2, 32, 5, 7}, {channels, 32, 1, 1}, "1,1", "0,0", "1,1", "3"};
+    std::vector<Tensor> inputs;
+    OpDesc desc = describe(c, ElementType::u8, inputs);
+    add_bytes(desc, inputs);
+    desc.inputs.back() =
+        with_gaps(TensorDesc::channels_last(ElementType::u8, desc.outputs[0].shape), gap, gap);
+    quantize_output(desc, inputs, 5e-4f, 255);
+    for (const KernelFamily* family : find_op(desc.type, desc.opset)->families) {
+      if (family->name != "conv_wgmma") continue;
+      for (const TuningPoint& point : family->space(desc, traits))
+        EXPECT_EQ(number_of(family->plan(desc, traits, point).launches[0], "VECTOR"),
+                  wide && point["COLUMNS"] >= 64 ? 16 : 8)
+            << channels << " " << gap;
+    }
+    check_op(desc, inputs, kOneByte, &traits, "conv_wgmma");
+  }
+}
+
+// Tiles that reach past the last pixel leave what the tail keeps of that pixel alone.
+TEST(MatrixInstructions, TailsKeepWhatPixelsHave) {
+  DeviceTraits traits = matrix_traits();
+  traits.compute_units = 0;
+  if (!traits.wgmma) traits.local_memory = 227 << 10;
+  const ConvolutionCase c = {"Convolution", {2, 32, 5, 7}, {64, 32, 3, 3}, "1,1", "1,1", "1,1"};
+  std::vector<Tensor> inputs;
+  OpDesc desc = describe(c, ElementType::f16, inputs);
+  desc.outputs.push_back(with_gaps(desc.outputs[0], 8, 8));
+  add_constant(desc, inputs, "add", random_tensor({1, 64, 1, 1}, 0, 2, 5));
+  desc.tail.push_back({"keep"});
+  desc.tail.push_back({"clamp", -0.5f, 0.5f});
+  for (const char* family : {"conv_mma", "conv_wgmma"})
+    EXPECT_GT(check_op(desc, inputs, kHalf, &traits, family), 0u) << family;
+}
+
 TEST(MatrixInstructions, Tails) {
   const DeviceTraits traits = matrix_traits();
   for (size_t i : {1, 2}) {

@@ -268,7 +268,7 @@ class Model {
   // Values that the model keeps from one inference of a request to its next (ReadValue and Assign
   // of an IR): the variables' names, types and shapes. They are no inputs and outputs.
   virtual const std::vector<Port>& states() const {
-    static const std::vector<Port> none;
+    static const auto& none = *new const std::vector<Port>;
     return none;
   }
   // The values of the leaves below <rt_info>, with keys joined by '/': "model_info/labels" ->

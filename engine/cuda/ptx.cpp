@@ -24,13 +24,14 @@ std::string in_place_of(const std::string& number) {
 }
 
 void replace_registers(std::string& text) {
-  static const std::string kRegister = "%envreg";
+  constexpr std::string_view kRegister = "%envreg";
   for (size_t at = 0; (at = text.find(kRegister, at)) != std::string::npos;) {
     const size_t digits = at + kRegister.size();
     const size_t end = std::min(text.find_first_not_of("0123456789", digits), text.size());
     const std::string number = text.substr(digits, end - digits), value = in_place_of(number);
     if (value.empty())
-      throw Failure(ErrorCode::unsupported, "a kernel reads the register " + kRegister + number +
+      throw Failure(ErrorCode::unsupported, "a kernel reads the register " +
+                                                std::string(kRegister) + number +
                                                 ", which CUDA does not set");
     text.replace(at, end - at, value);
   }
@@ -45,7 +46,7 @@ struct Array {
 };
 
 Array next_array(const std::string& text, size_t from) {
-  static const std::string kShared = ".shared .align ";
+  constexpr std::string_view kShared = ".shared .align ";
   Array array;
   array.begin = text.find(kShared, from);
   if (array.begin == std::string::npos) return array;

@@ -136,64 +136,65 @@ const std::array kHeads = {
 
 // Returns the heads that a model_type of model_info means; empty for an unknown one.
 std::vector<std::string> heads_of_type(const std::string& model_type) {
-  static const std::vector<std::string> kCells = {"yolov8", "yolov8-pose", "yolov8-seg",
-                                                  "yolov8-obb"};
-  static const std::vector<std::string> kRows = {"yolov10", "yolov10-pose", "yolov10-seg",
-                                                 "yolov10-obb"};
+  static const auto& kCells =
+      *new const std::vector<std::string>{"yolov8", "yolov8-pose", "yolov8-seg", "yolov8-obb"};
+  static const auto& kRows =
+      *new const std::vector<std::string>{"yolov10", "yolov10-pose", "yolov10-seg", "yolov10-obb"};
   static const auto joined = [](std::initializer_list<std::vector<std::string>> lists) {
     std::vector<std::string> all;
     for (const auto& list : lists) all.insert(all.end(), list.begin(), list.end());
     return all;
   };
-  static const std::vector<std::pair<const char*, std::vector<std::string>>> kTypes = {
-      {"ssd", {"ssd", "boxes-labels", "boxes-scores"}},
-      {"maskrcnn", {"boxes-labels", "boxes-scores-labels"}},
-      {"detection_output", {"ssd"}},
-      {"boxes_labels", {"boxes-labels"}},
-      {"rotated_detection", {"boxes-labels"}},
-      {"boxes_scores", {"boxes-scores"}},
-      {"ultra_lightweight_face_detection", {"ultraface", "boxes-scores"}},
-      {"yolox", {"yolox"}},
-      {"yolo_x", {"yolox"}},
-      {"yolov3", {"yolov3"}},
-      {"yolo_v3", {"yolov3"}},
-      {"yolov4", {"yolov4"}},
-      {"yolo_v4", {"yolov4"}},
-      {"yolov5", {"yolov5", "yolov8"}},
-      {"yolo_v5", {"yolov5", "yolov8"}},
-      {"yolov6", {"yolox", "yolov8"}},
-      {"yolo_v6", {"yolox", "yolov8"}},
-      {"yolov7", {"yolov5", "yolov7-rows"}},
-      {"yolo_v7", {"yolov5", "yolov7-rows"}},
-      {"yolov8", joined({kCells, kRows})},
-      {"yolo_v8", joined({kCells, kRows})},
-      {"yolov9", joined({kCells, kRows})},
-      {"yolov10", joined({kRows, kCells})},
-      {"yolo_v10", joined({kRows, kCells})},
-      {"yolo26", joined({kRows, kCells})},
-      {"yolo_v26", joined({kRows, kCells})},
-      {"yolo11", joined({kCells, kRows})},
-      {"yolov11", joined({kCells, kRows})},
-      {"yolo_v11", joined({kCells, kRows})},
-      {"yolo12", joined({kCells, kRows})},
-      {"yolov12", joined({kCells, kRows})},
-      {"yolo", joined({kCells, kRows, {"yolov5", "yolox", "detr-rows", "yolov3", "yolov4"}})},
-      {"nanodet", {"nanodet"}},
-      {"yunet", {"yunet"}},
-      {"scrfd", {"scrfd"}},
-      {"retinaface", {"retinaface"}},
-      {"classification", {"classification"}},
-      {"segmentation", {"segmentation"}},
-      {"semantic_segmentation", {"segmentation"}},
-      {"anomalydetection", {"anomaly"}},
-      {"anomaly_detection", {"anomaly"}},
-      {"keypoint_detection", {"simcc", "heatmaps", "movenet"}},
-      {"openpose", {"openpose"}},
-      {"text_detection", {"text-detection"}},
-      {"text_recognition", {"text-recognition"}},
-      {"depth_estimation", {"depth"}},
-      {"label", {"classification"}},
-  };
+  static const auto& kTypes =
+      *new const std::vector<std::pair<const char*, std::vector<std::string>>>{
+          {"ssd", {"ssd", "boxes-labels", "boxes-scores"}},
+          {"maskrcnn", {"boxes-labels", "boxes-scores-labels"}},
+          {"detection_output", {"ssd"}},
+          {"boxes_labels", {"boxes-labels"}},
+          {"rotated_detection", {"boxes-labels"}},
+          {"boxes_scores", {"boxes-scores"}},
+          {"ultra_lightweight_face_detection", {"ultraface", "boxes-scores"}},
+          {"yolox", {"yolox"}},
+          {"yolo_x", {"yolox"}},
+          {"yolov3", {"yolov3"}},
+          {"yolo_v3", {"yolov3"}},
+          {"yolov4", {"yolov4"}},
+          {"yolo_v4", {"yolov4"}},
+          {"yolov5", {"yolov5", "yolov8"}},
+          {"yolo_v5", {"yolov5", "yolov8"}},
+          {"yolov6", {"yolox", "yolov8"}},
+          {"yolo_v6", {"yolox", "yolov8"}},
+          {"yolov7", {"yolov5", "yolov7-rows"}},
+          {"yolo_v7", {"yolov5", "yolov7-rows"}},
+          {"yolov8", joined({kCells, kRows})},
+          {"yolo_v8", joined({kCells, kRows})},
+          {"yolov9", joined({kCells, kRows})},
+          {"yolov10", joined({kRows, kCells})},
+          {"yolo_v10", joined({kRows, kCells})},
+          {"yolo26", joined({kRows, kCells})},
+          {"yolo_v26", joined({kRows, kCells})},
+          {"yolo11", joined({kCells, kRows})},
+          {"yolov11", joined({kCells, kRows})},
+          {"yolo_v11", joined({kCells, kRows})},
+          {"yolo12", joined({kCells, kRows})},
+          {"yolov12", joined({kCells, kRows})},
+          {"yolo", joined({kCells, kRows, {"yolov5", "yolox", "detr-rows", "yolov3", "yolov4"}})},
+          {"nanodet", {"nanodet"}},
+          {"yunet", {"yunet"}},
+          {"scrfd", {"scrfd"}},
+          {"retinaface", {"retinaface"}},
+          {"classification", {"classification"}},
+          {"segmentation", {"segmentation"}},
+          {"semantic_segmentation", {"segmentation"}},
+          {"anomalydetection", {"anomaly"}},
+          {"anomaly_detection", {"anomaly"}},
+          {"keypoint_detection", {"simcc", "heatmaps", "movenet"}},
+          {"openpose", {"openpose"}},
+          {"text_detection", {"text-detection"}},
+          {"text_recognition", {"text-recognition"}},
+          {"depth_estimation", {"depth"}},
+          {"label", {"classification"}},
+      };
   std::string type = lower(model_type);
   // Removes a suffix that names the variant: "nanodet-plus", "yolov3-onnx".
   if (const size_t dash = type.find('-'); dash != std::string::npos) type.resize(dash);

@@ -182,7 +182,7 @@ clinfer_tensor described(const clinfer::Tensor& value) {
 }
 
 const clinfer::Config& config_of(const clinfer_config* config) {
-  static const clinfer::Config none;
+  static const auto& none = *new const clinfer::Config;
   return config == nullptr ? none : config->config;
 }
 

@@ -39,7 +39,7 @@ std::string ask() {
 }  // namespace
 
 const std::string& amx_problem() {
-  static const std::string problem = ask();
+  static const auto& problem = *new const std::string(ask());
   return problem;
 }
 

@@ -80,7 +80,7 @@ std::string problem_of(const std::string& folder, bool named_by_user) {
 
 // Makes a folder that lasts as long as this process and its compilers.
 std::string provide_unguessable(const std::vector<std::string>& parents) {
-  static std::string folder;
+  static auto& folder = *new std::string;
   std::vector<std::string> fitting;
   for (const std::string& parent : parents)
     if (!parent.empty() && no_execution_in(parent).empty() &&

@@ -62,8 +62,9 @@ cl::CommandQueue create_queue(const Context& context, const cl::Device& device,
 std::shared_ptr<const ExclusiveQueue> ExclusiveQueue::of(const DisplayMatch& match,
                                                          const QueueHints& hints) {
   static std::mutex mutex;
-  static std::map<std::pair<std::string, void*>, std::weak_ptr<const ExclusiveQueue>>
-      all;  // by device id and VA display
+  // By device id and VA display.
+  static auto& all =
+      *new std::map<std::pair<std::string, void*>, std::weak_ptr<const ExclusiveQueue>>;
   const std::lock_guard lock(mutex);
   std::weak_ptr<const ExclusiveQueue>& known = all[{match.device->info.id, match.display}];
   if (auto queue = known.lock()) return queue;

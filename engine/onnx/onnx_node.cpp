@@ -155,7 +155,7 @@ std::vector<int64_t> OnnxNode::axes(std::vector<int64_t> axes, int64_t rank) con
 // Layers are written as OpenVINO's converter writes them, so that both files of a model have the
 // same keys of tuning records.
 static bool broadcasts(const std::string& type) {
-  static const std::set<std::string> all = {
+  static const auto& all = *new const std::set<std::string>{
       "Add",   "Subtract",  "Multiply", "Divide",     "Maximum",    "Minimum",          "Power",
       "Equal", "NotEqual",  "Less",     "Greater",    "LessEqual",  "GreaterEqual",     "FloorMod",
       "Mod",   "LogicalOr", "Select",   "LogicalAnd", "LogicalXor", "SquaredDifference"};

@@ -111,7 +111,7 @@ StatedInput stated_input(const onnx::ValueInfoProto& info) {
 // Sets the channels of pictures whose axes are all open by the convolution that takes them, perhaps
 // after operations that leave the axes or put the channels before height and width.
 void fill_channels(const onnx::GraphProto& graph, std::vector<StatedInput>& inputs) {
-  static const std::set<std::string> kLeaveAxes = {
+  static const auto& kLeaveAxes = *new const std::set<std::string>{
       "Add", "BatchNormalization", "Cast", "Div", "Identity", "Mul", "Sub"};
   std::map<std::string, const onnx::TensorProto*> weights;
   for (const auto& tensor : graph.initializer()) weights[tensor.name()] = &tensor;

@@ -10,7 +10,7 @@ namespace {
 using Table = std::map<std::pair<std::string_view, std::string_view>, OnnxOp>;
 
 const Table& all_ops() {
-  static const Table all = [] {
+  static const auto& all = *new const Table([] {
     Table ops;
     for (const auto part :
          {onnx_elementwise_ops, onnx_matrix_ops, onnx_reduction_ops, onnx_movement_ops,
@@ -18,7 +18,7 @@ const Table& all_ops() {
           onnx_quantization_ops, onnx_signal_ops, onnx_attention_ops, onnx_loss_ops})
       for (const OnnxOp& op : part()) ops[{op.domain, op.type}] = op;
     return ops;
-  }();
+  }());
   return all;
 }
 

@@ -6,7 +6,7 @@
 namespace clinfer {
 
 const std::vector<Pass>& passes() {
-  static const std::vector<Pass> all = {
+  static const auto& all = *new const std::vector<Pass>{
       {"keep_compressed", keep_compressed},
       {"fold_constants", fold_constants},
       {"find_sequences", find_sequences},

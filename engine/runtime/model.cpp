@@ -219,7 +219,7 @@ std::shared_ptr<const Model> Model::read(const std::string& path, const InputSha
     std::string states;  // of the model's files
   };
   static std::mutex mutex;
-  static std::map<std::string, Known> all;  // by path and shapes
+  static auto& all = *new std::map<std::string, Known>;  // by path and shapes
   std::string key =
       path + "\n" + std::to_string(shapes.width) + "x" + std::to_string(shapes.height);
   if (shapes.open_width) key += "\nopen width";
@@ -468,8 +468,8 @@ std::string title_of(const Model& model) {
 
 std::string drawing_name(const Model& model, const std::string& folder) {
   static std::mutex mutex;
-  static std::map<std::string, std::vector<std::string>>
-      drawn;  // paths of models, by folder and title
+  // Paths of models, by folder and title.
+  static auto& drawn = *new std::map<std::string, std::vector<std::string>>;
   std::string name = printable(title_of(model));
   std::replace(name.begin(), name.end(), '/', '_');
   const std::lock_guard lock(mutex);

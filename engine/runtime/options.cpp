@@ -145,7 +145,7 @@ constexpr std::string_view kHint = "0 (DEFAULT), 1 (LOW), 2 (MEDIUM) or 3 (HIGH)
 
 const std::vector<Option>& options() {
   using C = Config;
-  static const std::vector<Option> all = {
+  static const auto& all = *new const std::vector<Option>{
       {"PERF_COUNT",
        {"ENABLE_PROFILING"},
        "perf-count",

@@ -530,7 +530,7 @@ void Trails::add(const std::vector<RegionView>& regions, unsigned length) {
 }
 
 const std::deque<Point>& Trails::of(uint64_t track) const {
-  static const std::deque<Point> kNone;
+  static const auto& kNone = *new const std::deque<Point>;
   const auto found = trails_.find(track);
   return found != trails_.end() ? found->second.points : kNone;
 }

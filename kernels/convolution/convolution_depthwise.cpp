@@ -292,13 +292,14 @@ std::string reject_depthwise_zeros(const OpDesc& desc, const ConvShape& shape) {
 }
 
 const KernelFamily& depthwise_family() {
-  static const KernelFamily family{"conv_depthwise", 2, reject, space, heuristic, plan, costs};
+  static const auto& family =
+      *new const KernelFamily{"conv_depthwise", 2, reject, space, heuristic, plan, costs};
   return family;
 }
 
 const KernelFamily& depthwise_int8_family() {
-  static const KernelFamily family{"conv_depthwise_int8", 2,   reject_int8, space_int8,
-                                   heuristic_int8,        plan};
+  static const auto& family = *new const KernelFamily{
+      "conv_depthwise_int8", 2, reject_int8, space_int8, heuristic_int8, plan};
   return family;
 }
 

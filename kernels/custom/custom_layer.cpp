@@ -441,7 +441,7 @@ std::vector<ValueInfo> custom_outputs(const CustomUse& use, const ShapeContext& 
 }
 
 const OpDef& custom_op() {
-  static const OpDef op{.type = "custom", .families = {&kCustomFamily}};
+  static const auto& op = *new const OpDef{.type = "custom", .families = {&kCustomFamily}};
   return op;
 }
 

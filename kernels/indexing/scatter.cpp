@@ -131,7 +131,7 @@ enum class Reduction { none, sum, sub, prod, min, max, mean };
 
 Reduction reduction_of(const Attributes& attributes, int opset, int since) {
   const std::string name = opset < since ? "none" : attributes.get_string("reduction", "none");
-  static const std::map<std::string, Reduction> kNames{
+  static const auto& kNames = *new const std::map<std::string, Reduction>{
       {"none", Reduction::none}, {"sum", Reduction::sum}, {"sub", Reduction::sub},
       {"prod", Reduction::prod}, {"min", Reduction::min}, {"max", Reduction::max},
       {"mean", Reduction::mean}};

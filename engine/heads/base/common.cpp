@@ -81,8 +81,8 @@ std::string lower(std::string text) {
 
 bool is_background(const std::string& label) {
   const std::string name = lower(label);
-  static const std::set<std::string> kNames = {"",   "n/a",       "unlabeled", "unlabelled",
-                                               "bg", "no-object", "no_object", "???"};
+  static const auto& kNames = *new const std::set<std::string>{
+      "", "n/a", "unlabeled", "unlabelled", "bg", "no-object", "no_object", "???"};
   return kNames.count(name) != 0 || name.find("background") != std::string::npos;
 }
 
@@ -106,8 +106,8 @@ bool file_says(const ModelFacts& facts, const char* word) {
 }
 
 bool is_called_scores(const OutputFacts& output) {
-  static const std::set<std::string> kNames = {"logits", "prob", "probs", "probabilities",
-                                               "softmax"};
+  static const auto& kNames =
+      *new const std::set<std::string>{"logits", "prob", "probs", "probabilities", "softmax"};
   return kNames.count(lower(output.name)) != 0 ||
          std::any_of(output.aliases.begin(), output.aliases.end(),
                      [](const std::string& alias) { return kNames.count(lower(alias)) != 0; });
@@ -289,7 +289,7 @@ void keep_tensor(const std::string& name, const Tensor& tensor, Results& results
 
 std::optional<std::vector<GridLevel>> grid_levels(const ModelFacts& facts, int64_t rows,
                                                   int per_cell) {
-  static const std::vector<std::vector<int>> kStrideSets = {
+  static const auto& kStrideSets = *new const std::vector<std::vector<int>>{
       {8, 16, 32}, {8, 16, 32, 64}, {16, 32}, {4, 8, 16, 32}, {8, 16, 32, 64, 128}};
   for (const std::vector<int>& strides : kStrideSets) {
     std::vector<GridLevel> levels;

@@ -59,7 +59,7 @@ std::optional<Dictionary> dictionary_for(const std::vector<std::string>& labels,
 // Returns the characters of China's plates that LPRNet was published with, the blank last
 // (sirius-ai/LPRNet_Pytorch: data/load_data.py).
 const std::vector<std::string>& characters_of_lprnet() {
-  static const std::vector<std::string> kCharacters = [] {
+  static const auto& kCharacters = *new const std::vector<std::string>([] {
     std::vector<std::string> characters = {"京", "沪", "津", "渝", "冀", "晋", "蒙", "辽",
                                            "吉", "黑", "苏", "浙", "皖", "闽", "赣", "鲁",
                                            "豫", "鄂", "湘", "粤", "桂", "琼", "川", "贵",
@@ -67,14 +67,14 @@ const std::vector<std::string>& characters_of_lprnet() {
     for (const char c : std::string("0123456789ABCDEFGHJKLMNPQRSTUVWXYZIO-"))
       characters.emplace_back(1, c);
     return characters;
-  }();
+  }());
   return kCharacters;
 }
 
 // Returns the characters of China's plates that crnn_plate_recognition was published with, the
 // blank first (we0091234/crnn_plate_recognition: plateLabel.py).
 const std::vector<std::string>& characters_of_crnn_plates() {
-  static const std::vector<std::string> kCharacters = [] {
+  static const auto& kCharacters = *new const std::vector<std::string>([] {
     const std::vector<std::string>& lprnet = characters_of_lprnet();
     std::vector<std::string> characters = {"<blank>"};
     characters.insert(characters.end(), lprnet.begin(), lprnet.begin() + 31);
@@ -85,20 +85,20 @@ const std::vector<std::string>& characters_of_crnn_plates() {
     characters.emplace_back("险");
     characters.emplace_back("品");
     return characters;
-  }();
+  }());
   return kCharacters;
 }
 
 // Returns the characters of PP-OCR's English networks (PaddlePaddle/PaddleOCR:
 // ppocr/utils/en_dict.txt): those of ASCII from the digits on, then those before, and the space.
 const std::vector<std::string>& characters_of_english() {
-  static const std::vector<std::string> kCharacters = [] {
+  static const auto& kCharacters = *new const std::vector<std::string>([] {
     std::vector<std::string> characters;
     for (char c = '0'; c <= '~'; ++c) characters.emplace_back(1, c);
     for (char c = '!'; c < '0'; ++c) characters.emplace_back(1, c);
     characters.emplace_back(" ");
     return characters;
-  }();
+  }());
   return kCharacters;
 }
 

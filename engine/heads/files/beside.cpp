@@ -27,7 +27,7 @@ std::vector<fs::path> files_ending(const fs::path& folder, const fs::path& exten
 // Returns the model's name without the words by which exporters mark precisions: "model_q4f16" ->
 // "model".
 std::string plain_name(std::string stem) {
-  static const std::set<std::string> kPrecisions = {
+  static const auto& kPrecisions = *new const std::set<std::string>{
       "fp16", "fp32",  "f16", "f32",       "int8",       "uint8",     "int4",
       "q4",   "q4f16", "q8",  "bnb4",      "quantized",  "quantised", "quant",
       "half", "qdq",   "opt", "optimized", "simplified", "sim"};

@@ -18,7 +18,7 @@ namespace {
 
 // Returns the model_type that a converter implies; "" for those that say nothing about the head.
 std::string type_of_converter(const std::string& converter) {
-  static const std::vector<std::pair<const char*, const char*>> kConverters = {
+  static const auto& kConverters = *new const std::vector<std::pair<const char*, const char*>>{
       {"detection_output", "detection_output"},
       {"tensor_to_bbox_ssd", "detection_output"},
       {"boxes_labels", "boxes_labels"},
@@ -122,7 +122,7 @@ void read_proc_output(JsonObject* output, const std::string& source, const std::
 // Returns the model_type that the last task of an MMDeploy pipeline implies; "" for tasks that say
 // nothing about the head; nullopt for unknown ones.
 std::optional<std::string> type_of_component(const std::string& component) {
-  static const std::vector<std::pair<const char*, const char*>> kComponents = {
+  static const auto& kComponents = *new const std::vector<std::pair<const char*, const char*>>{
       {"ResizeBBox", "boxes_labels"},
       {"ResizeInstanceMask", "boxes_labels"},
       {"ResizeRBBox", "rotated_detection"},

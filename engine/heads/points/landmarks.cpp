@@ -105,8 +105,8 @@ constexpr Coordinates kPeppa = {68, 2, 7};
 // holds points. A vector whose number of elements is that of a well-known number of points in
 // three dimensions, and of none in two, has three.
 Coordinates coordinates_in(const OutputFacts& output, bool named) {
-  static const std::set<size_t> kKnown = {4,  5,  17, 19, 21, 25, 29,  33,  35,
-                                          39, 49, 51, 66, 68, 98, 106, 194, 468};
+  static const auto& kKnown = *new const std::set<size_t>{4,  5,  17, 19, 21, 25, 29,  33,  35,
+                                                          39, 49, 51, 66, 68, 98, 106, 194, 468};
   if (const size_t elements = vector_size(output.shape); elements != 0) {
     const bool solid = elements % 3 == 0 && elements >= 51 && kKnown.count(elements / 3) != 0 &&
                        (elements % 2 != 0 || kKnown.count(elements / 2) == 0);

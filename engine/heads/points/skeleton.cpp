@@ -4,8 +4,8 @@
 namespace clinfer {
 
 const SkeletonFacts& skeleton_of(Skeleton kind) {
-  static const SkeletonFacts kNone;
-  static const SkeletonFacts kCoco17{
+  static const auto& kNone = *new const SkeletonFacts;
+  static const auto& kCoco17 = *new const SkeletonFacts{
       "coco-17",
       {"nose", "left_eye", "right_eye", "left_ear", "right_ear", "left_shoulder", "right_shoulder",
        "left_elbow", "right_elbow", "left_wrist", "right_wrist", "left_hip", "right_hip",
@@ -26,7 +26,7 @@ const SkeletonFacts& skeleton_of(Skeleton kind) {
        {13, 15},
        {12, 14},
        {14, 16}}};
-  static const SkeletonFacts kBody25{
+  static const auto& kBody25 = *new const SkeletonFacts{
       "body-25",
       {"nose",           "neck",        "right_shoulder", "right_elbow",     "right_wrist",
        "left_shoulder",  "left_elbow",  "left_wrist",     "mid_hip",         "right_hip",
@@ -36,7 +36,7 @@ const SkeletonFacts& skeleton_of(Skeleton kind) {
       {{1, 8},  {1, 2},   {1, 5},   {2, 3},   {3, 4},   {5, 6},   {6, 7},   {8, 9},
        {9, 10}, {10, 11}, {8, 12},  {12, 13}, {13, 14}, {1, 0},   {0, 15},  {15, 17},
        {0, 16}, {16, 18}, {14, 19}, {19, 20}, {14, 21}, {11, 22}, {22, 23}, {11, 24}}};
-  static const SkeletonFacts kBody18{
+  static const auto& kBody18 = *new const SkeletonFacts{
       "body-18",
       {"nose", "neck", "right_shoulder", "right_elbow", "right_wrist", "left_shoulder",
        "left_elbow", "left_wrist", "right_hip", "right_knee", "right_ankle", "left_hip",
@@ -58,9 +58,9 @@ const SkeletonFacts& skeleton_of(Skeleton kind) {
        {14, 16},
        {0, 15},
        {15, 17}}};
-  static const SkeletonFacts kFace5{
+  static const auto& kFace5 = *new const SkeletonFacts{
       "face-5", {"left_eye", "right_eye", "nose", "left_mouth", "right_mouth"}, {}};
-  static const SkeletonFacts kHand21{
+  static const auto& kHand21 = *new const SkeletonFacts{
       "hand-21",
       {"wrist",      "thumb_cmc", "thumb_mcp", "thumb_ip",   "thumb_tip",  "index_mcp",
        "index_pip",  "index_dip", "index_tip", "middle_mcp", "middle_pip", "middle_dip",
@@ -69,7 +69,7 @@ const SkeletonFacts& skeleton_of(Skeleton kind) {
       {{0, 1},   {1, 2},   {2, 3},   {3, 4},   {0, 5},   {5, 6},   {6, 7},
        {7, 8},   {5, 9},   {9, 10},  {10, 11}, {11, 12}, {9, 13},  {13, 14},
        {14, 15}, {15, 16}, {13, 17}, {0, 17},  {17, 18}, {18, 19}, {19, 20}}};
-  static const SkeletonFacts kBody33{
+  static const auto& kBody33 = *new const SkeletonFacts{
       "body-33",
       {"nose",        "left_eye_inner",  "left_eye",        "left_eye_outer", "right_eye_inner",
        "right_eye",   "right_eye_outer", "left_ear",        "right_ear",      "mouth_left",

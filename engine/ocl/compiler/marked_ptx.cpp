@@ -17,7 +17,7 @@ std::string number_behind(const std::string& ptx, size_t mark_end) {
 // Lets the compiler use only so many registers that a compute unit can hold the stated number of
 // work-groups at once.
 void limit_registers(std::string& ptx) {
-  static const std::string kSizes = ".reqntid ";
+  constexpr std::string_view kSizes = ".reqntid ";
   for (size_t at = 0; (at = ptx.find(kGroups, at)) != std::string::npos; at += kGroups.size()) {
     const std::string groups = number_behind(ptx, at + kGroups.size());
     const size_t sizes = ptx.rfind(kSizes, at);

@@ -279,11 +279,11 @@ class Builder {
 
 // Refuses macros that undefine names of the text which all kernels of a program share.
 void refuse_common_names(const KernelSpec& spec, const std::set<std::string>& macros) {
-  static const std::set<std::string> common = [] {
+  static const auto& common = *new const std::set<std::string>([] {
     std::set<std::string> names;
     collect_macros(common_text(), names);
     return names;
-  }();
+  }());
   for (const std::string& name : macros)
     if (common.count(name) != 0)
       throw std::logic_error(spec.source + " defines " + name + " of kernels/common");
@@ -311,7 +311,7 @@ Instantiation instance(const KernelSpec& spec, const std::string& source) {
 
 // Returns the source with `function` in place of each kernel's beginning.
 std::string with_function(const KernelSpec& spec, const std::string& function) {
-  static const std::string kKernel = "\nKERNEL(";
+  constexpr std::string_view kKernel = "\nKERNEL(";
   std::string source(kernel_source(spec.source));
   for (size_t at; (at = source.find(kKernel)) != std::string::npos;)
     source.replace(at, kKernel.size(), "\n" + function + " ");
@@ -370,7 +370,7 @@ Instantiation own_program(const KernelSpec& spec) {
 }  // namespace
 
 std::string program_source(const Instantiation& instantiation) {
-  static const std::string common = common_text();
+  static const auto& common = *new const std::string(common_text());
   if (instantiation.own) return instantiation.text;
   const bool gates = instantiation.text.find("gate_") != std::string::npos;
   return (gates ? "#define GATES\n" : "") + common + instantiation.text;

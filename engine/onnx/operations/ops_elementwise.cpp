@@ -20,7 +20,7 @@ struct Same {
 
 // Translates operations that the engine has under another name.
 void same(OnnxNode& n) {
-  static const std::map<std::string, Same> kSame = {
+  static const auto& kSame = *new const std::map<std::string, Same>{
       {"Abs", {"Abs", 1}},           {"Acos", {"Acos", 1}},
       {"Acosh", {"Acosh", 4}},       {"Asin", {"Asin", 1}},
       {"Asinh", {"Asinh", 4}},       {"Atan", {"Atan", 1}},
@@ -141,7 +141,7 @@ Edge second_operand(OnnxNode& n) {
 }
 
 void same_binary(OnnxNode& n) {
-  static const std::map<std::string, Same> kSame = {
+  static const auto& kSame = *new const std::map<std::string, Same>{
       {"Add", {"Add", 1}},
       {"And", {"LogicalAnd", 1}},
       {"BitwiseAnd", {"BitwiseAnd", 13}},

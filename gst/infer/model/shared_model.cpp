@@ -296,7 +296,7 @@ std::shared_ptr<SharedModel> compile_with(const Config& config, const Network& n
 }
 
 Registry& registry() {
-  static Registry registry;
+  static auto& registry = *new Registry;
   return registry;
 }
 

@@ -233,7 +233,7 @@ std::optional<ObjectRules::Turn> ObjectRules::turn_in(const std::string& text) {
   const auto pair = landmarks_in(parts.front());
   if (!pair) return std::nullopt;
   Turn turn{pair->first, pair->second};
-  static const std::map<std::string, std::pair<int, int>> kDirections = {
+  static const auto& kDirections = *new const std::map<std::string, std::pair<int, int>>{
       {"up", {0, -1}}, {"right", {1, 0}}, {"down", {0, 1}}, {"left", {-1, 0}}};
   for (size_t i = 1; i < parts.size(); ++i) {
     const auto direction = kDirections.find(parts[i]);

@@ -65,13 +65,13 @@ ElementProperty threshold(const char* name, const char* nick, const char* blurb)
 
 // Lists auto, none, then the heads in order.
 const std::vector<GEnumValue>& post_process_values() {
-  static const std::vector<GEnumValue> values = [] {
+  static const auto& values = *new const std::vector<GEnumValue>([] {
     std::vector<GEnumValue> list = {{0, "By model_info and the shapes of the outputs", "auto"},
                                     {1, "No decoding: frames get the raw tensors", "none"}};
     for (const Head& head : heads())
       list.push_back({static_cast<int>(list.size()), head.description, head.name});
     return list;
-  }();
+  }());
   return values;
 }
 

@@ -194,20 +194,21 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
 }  // namespace
 
 const KernelFamily& winograd_family() {
-  static const KernelFamily family{"conv_winograd",
-                                   2,
-                                   reject,
-                                   space,
-                                   heuristic,
-                                   plan,
-                                   [](const OpDesc& desc, const DeviceTraits& traits) {
-                                     const ConvShape s = convolution_problem(desc).shape;
-                                     std::vector<double> costs;
-                                     for (const TuningPoint& point : space(desc, traits))
-                                       costs.push_back(cost(s, point, traits));
-                                     return costs;
-                                   },
-                                   "adds up sums of transformed tiles"};
+  static const auto& family =
+      *new const KernelFamily{"conv_winograd",
+                              2,
+                              reject,
+                              space,
+                              heuristic,
+                              plan,
+                              [](const OpDesc& desc, const DeviceTraits& traits) {
+                                const ConvShape s = convolution_problem(desc).shape;
+                                std::vector<double> costs;
+                                for (const TuningPoint& point : space(desc, traits))
+                                  costs.push_back(cost(s, point, traits));
+                                return costs;
+                              },
+                              "adds up sums of transformed tiles"};
   return family;
 }
 

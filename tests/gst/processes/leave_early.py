@@ -5,7 +5,8 @@ main() returns, exit() or quick_exit() is called, exit() by another thread as we
 closed or main() returns while it compiles, or Python's sys.exit() is called, a random 0 to 400 ms after PLAYING or (--library)
 after the driver's library was loaded, with nothing cached and with all cached. Each has to end in a few seconds with status 0.
 What an application of plain OpenCL comes to, whose thread builds a kernel meanwhile, is counted as well: drivers may not survive
-that by themselves.
+that by themselves. While their libraries load, exit() on another thread finds destructors of theirs before our handler: that way
+may be wrong as often as plain OpenCL is, the others never.
 """
 import argparse
 import os
@@ -90,9 +91,10 @@ def main():
                     if why:
                         print(f"{way}, {'cold' if cold else 'warm'}, after {delay} ms: {why}", flush=True)
                         wrong[way] = wrong.get(way, 0) + 1
-    ours = sum(count for way, count in wrong.items() if not way.startswith("opencl"))
     print(f"{2 * arguments.times} times each; wrong: {wrong or 'none'}")
-    return 1 if ours > 0 else 0
+    of_drivers = sum(count for way, count in wrong.items() if way.startswith("opencl"))
+    ours = sum(count for way, count in wrong.items() if not way.startswith("opencl") and way != "thread")
+    return 1 if ours > 0 or wrong.get("thread", 0) > of_drivers else 0
 
 
 if __name__ == "__main__":

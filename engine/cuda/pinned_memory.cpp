@@ -11,8 +11,8 @@ namespace clinfer::cuda {
 namespace {
 
 constexpr size_t kPage = 4096;
-// Each piece doubles what is pinned, within these limits: few calls for many streams, and little
-// unused memory for one.
+// A new piece is as large as all others together, within these limits, so that many streams need few
+// calls and one stream leaves little memory unused.
 constexpr size_t kLeastPiece = size_t{4} << 20, kLargestPiece = size_t{64} << 20;
 
 }  // namespace
@@ -63,8 +63,8 @@ std::pair<PinnedMemory::Pieces::iterator, size_t> PinnedMemory::cut(size_t bytes
   return {piece, offset};
 }
 
-// Joins the range with its free neighbours. Keeps one piece that nobody uses for who comes next,
-// because releasing it holds up the device, too.
+// Joins the range with its free neighbours. Keeps one unused piece for later calls of take(),
+// because the driver holds up the device to release memory, too.
 void PinnedMemory::give_back(Pieces::iterator piece, size_t offset, size_t bytes) noexcept {
   const std::lock_guard lock(mutex_);
   auto& free = piece->free;

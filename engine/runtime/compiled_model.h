@@ -88,8 +88,8 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
       const std::function<BoundBuffer(const Argument&)>& find,
       const std::function<void(const cl::CommandQueue&, const ocl::AcquireRelease::Use&)>& with,
       const Frame& expected);
-  // Returns the queue that maps frame memory. It is none of the streams', because to map memory
-  // waits for what its queue was given before.
+  // Returns the queue that maps frame memory. The streams have other queues, because a map waits
+  // for all earlier work of its queue.
   cl::CommandQueue frame_queue();
 
   const std::shared_ptr<const Model> model_;

@@ -59,7 +59,7 @@ TEST(SimplifyProducts, ATransposeOfTheSecondBecomesAFlag) {
   }
 }
 
-// RT-DETR leaves out places at the border by such factors.
+// RT-DETR masks the places at the border by factors like these.
 TEST(SimplifyProducts, FactorsOfRowsBecomeThoseOfTheResult) {
   GraphBuilder b;
   const Edge x = b.parameter({2, 3, 4});

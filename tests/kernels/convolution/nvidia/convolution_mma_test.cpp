@@ -350,8 +350,8 @@ TEST(MatrixInstructions, BytesLimitUnits) {
   }
 }
 
-// Work-items store bytes 16 at once, where channels are whole vectors of so many and the tail's bytes lie at
-// their multiples; else 8.
+// A work-item stores 16 bytes at once where the channels are whole vectors of 16 and the tail's operands are
+// aligned to 16 bytes. Elsewhere it stores 8.
 TEST(MatrixInstructions, WarpgroupsStoreVectorsOfBytes) {
   DeviceTraits traits = matrix_traits();
   traits.compute_units = 0;
@@ -384,7 +384,7 @@ TEST(MatrixInstructions, WarpgroupsStoreVectorsOfBytes) {
   }
 }
 
-// Tiles that reach past the last pixel leave what the tail keeps of that pixel alone.
+// A tile's rows past the last pixel write nothing into the tail's second output.
 TEST(MatrixInstructions, TailsKeepWhatPixelsHave) {
   DeviceTraits traits = matrix_traits();
   traits.compute_units = 0;

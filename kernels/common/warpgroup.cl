@@ -4,11 +4,10 @@
 #define ITEMS (128 * WARPGROUPS)  // work-items of a slice
 #define PIXELS (64 * WARPGROUPS)  // pixels of a tile
 #define VECTORS (COLUMNS / (4 * VECTOR))
-#if CHUNKS == 4
-#define SWIZZLED(row, chunk) ((row)*4 + ((chunk) ^ (((row) >> 1) & 3)))
-#else
-#define SWIZZLED(row, chunk) ((row)*8 + ((chunk) ^ ((row)&7)))
-#endif
+// The place of a chunk in swizzled rows of 2, 4 or 8 chunks: each 128 bytes, chunks of a row are swapped in
+// another way, which repeats after CHUNKS of them.
+#define SWIZZLED(row, chunk) ((row)*CHUNKS + ((chunk) ^ ((row)*CHUNKS >> 3 & (CHUNKS - 1))))
+#define SWIZZLE (CHUNKS == 8 ? 1 : CHUNKS == 4 ? 2 : 3)  // as the instructions number the kinds
 
 #if BYTES
 #define SUM int
@@ -55,11 +54,11 @@ inline void FN(copy_pixels)(__local uint4* to, __global const uint4* from, bool 
 #define WAIT_(n) asm volatile("cp.async.wait_group " #n ";" ::: "memory")
 #define WAIT(n) WAIT_(n)
 #define PUBLISH asm volatile("fence.proxy.async.shared::cta;" ::: "memory")
-// Describe a tile of rows of 64 or 128 bytes, swizzled, in groups of 8 rows that begin `apart` rows after
+// Describe a tile of rows of 32, 64 or 128 bytes, swizzled, in groups of 8 rows that begin `apart` rows after
 // each other, or follow each other.
 inline ulong FN(lines_apart)(__local const uint4* tile, int apart) {
   return (ulong)(((uint)(size_t)tile >> 4) & 0x3fff) | (ulong)1 << 16 |
-         (ulong)(apart * CHUNKS) << 32 | (ulong)(CHUNKS == 4 ? 2 : 1) << 62;
+         (ulong)(apart * CHUNKS) << 32 | (ulong)SWIZZLE << 62;
 }
 inline ulong FN(descriptor)(__local const uint4* tile) { return FN(lines_apart)(tile, 8); }
 #else

@@ -94,8 +94,8 @@ std::string reject_squares(const OpDesc& desc, const DeviceTraits& traits) {
   const ConvShape& s = problem.shape;
   if (desc.inputs[problem.data].type == ElementType::f8e4m3) return "the data are floats of 8 bits";
   if (s.taps() == 1) return "a single tap";
-  if (const int64_t chunks = chunks_of(desc, problem); chunks != 4 && chunks != 8)
-    return "the channels of a pixel are neither 64 nor 128 bytes";
+  if (const int64_t chunks = chunks_of(desc, problem); chunks != 2 && chunks != 4 && chunks != 8)
+    return "the channels of a pixel are not 32, 64 or 128 bytes";
   if (s.stride[1] > 2 || s.stride[2] > 2) return "steps of more than two pixels";
   if (s.out_channels <= 16) return "half of a block of output channels would be empty";
   if (s.out_channels > 64) return "more than 64 output channels";

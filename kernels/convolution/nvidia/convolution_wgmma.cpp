@@ -465,7 +465,7 @@ std::vector<std::byte> wgmma_weights(const std::vector<float>& plain, const Conv
     for (int64_t k = 0; k < depth; ++k) {
       const int64_t tap = k / s.in_channels, channel = k % s.in_channels;
       const int64_t step = whole ? channel / row * s.taps() + tap : k / row;
-      const int64_t place = k % row / chunk ^ (chunks == 4 ? column / 2 % 4 : column % 8);
+      const int64_t place = k % row / chunk ^ column * chunks / 8 % chunks;
       packed[static_cast<size_t>(((o / columns * steps + step) * columns + column) * row +
                                  place * chunk + k % chunk)] =
           plain[static_cast<size_t>(o * depth + k)];

@@ -21,6 +21,8 @@ TEST(ConvolutionSquares, Halves) {
       {"Convolution", {2, 64, 33, 42}, {40, 64, 3, 3}, "2,2", "1,1", "1,1"},
       {"Convolution", {1, 32, 41, 34}, {24, 32, 5, 3}, "2,1", "2,1", "1,1"},
       {"Convolution", {1, 64, 19, 60}, {56, 64, 2, 3}, "1,2", "0,1", "1,2"},
+      {"Convolution", {1, 16, 29, 36}, {32, 16, 3, 3}, "2,2", "1,1", "1,1"},
+      {"Convolution", {2, 16, 21, 44}, {40, 16, 3, 5}, "1,1", "1,2", "2,1"},
   };
   bool view = false;
   for (const ConvolutionCase& c : cases) {
@@ -42,6 +44,8 @@ TEST(ConvolutionSquares, Bytes) {
   const ConvolutionCase cases[] = {
       {"Convolution", {1, 64, 28, 30}, {64, 64, 3, 3}, "1,1", "1,1", "1,1", "7"},
       {"Convolution", {2, 128, 33, 34}, {40, 128, 3, 3}, "2,2", "1,1", "1,1", "0"},
+      {"Convolution", {1, 32, 35, 30}, {64, 32, 3, 3}, "1,1", "1,1", "1,1", "9"},
+      {"Convolution", {2, 32, 31, 42}, {32, 32, 3, 3}, "2,2", "1,1", "1,1", "0"},
   };
   for (const bool quantised : {false, true})
     for (const ConvolutionCase& c : cases) {
@@ -62,7 +66,7 @@ TEST(ConvolutionSquares, LeavesOtherPixels) {
     return refusals(describe(c, ElementType::f16, inputs), hopper("NVIDIA H200"));
   };
   EXPECT_TRUE(reasons({"Convolution", {8, 48, 80, 80}, {64, 48, 3, 3}, "1,1", "1,1", "1,1"})
-                  .contains("the channels of a pixel are neither 64 nor 128 bytes"));
+                  .contains("the channels of a pixel are not 32, 64 or 128 bytes"));
   EXPECT_TRUE(reasons({"Convolution", {8, 64, 80, 80}, {64, 64, 1, 1}, "1,1", "0,0", "1,1"})
                   .contains("a single tap"));
   EXPECT_TRUE(reasons({"Convolution", {8, 64, 80, 80}, {64, 64, 3, 3}, "3,3", "1,1", "1,1"})

@@ -4,8 +4,8 @@
     verify.py --data DATA [--only NAME,NAME] [--video FILE|FOLDER] [--samples 20] [--seconds 120] [--config KEY=VALUE,...] [--device CPU] [--jobs 1] [--copies 1] [--frame-ms 50]
 
 DATA/models has a folder for each model. Prints a line for each: frames verified, frames that differ, and what the first of these says.
-The host's work is a twentieth of a core for each element, so that several at a time (--jobs) verify more, also of one model (--copies, which share its frames); --frame-ms is
-best about twenty times what an inference takes on the host. A model plays one video after the other, each time with another brightness, contrast, hue and orientation, so that no picture comes twice; without --video it plays
+The host's work is a twentieth of a core for each element, so that several models at a time (--jobs) and several elements of a process that share a model (--copies) verify more;
+--frame-ms is best about twenty times what an inference takes on the host. An element plays one video after the other, each time with another brightness, contrast, hue and orientation, so that no picture comes twice; without --video it plays
 generated patterns. A model that the host cannot compute, or that takes too long, is named. Ends with 1 where a frame differs. The device is assumed to be
 right, so that each difference is a false alarm. Needs gst-launch-1.0 with decoders, and GST_PLUGIN_PATH.
 """
@@ -26,7 +26,7 @@ def field(line, name):
 
 PATTERNS = ("ball", "snow", "smpte", "zone-plate kx2=20 ky2=20 kt=1", "circular", "spokes", "pinwheel", "checkers-8", "blink", "gamut", "colors")
 TURNS = ("none", "horizontal-flip", "rotate-180", "vertical-flip")
-ROUND = 400  # frames of a generated pattern
+ROUND = 1000  # frames of a generated pattern
 
 
 def source_of(number, options):
@@ -43,21 +43,31 @@ def source_of(number, options):
             f"contrast={values.uniform(0.5, 1.5):.3f} hue={values.uniform(-0.4, 0.4):.3f} saturation={values.uniform(0.3, 1.7):.3f}").split()
 
 
-def play_round(model, number, most, end, options):
-    """(frames verified, frames that differ, the first difference or problem) of a model in one round."""
-    words = ["gst-launch-1.0", "-m", *source_of(number, options), "!", "videoconvert", "!", "identity", f"sleep-time={options.frame_ms * 1000}", "!",
-             "clinfer", f"model={model}", f"device={options.device}", "first-tier=false", "verify=1", "stats-interval=500"]
+def chain_of(number, model, options):
+    """The words of a source, the element c0, c1, ... that verifies its frames, and a sink."""
+    words = [*source_of(number, options), "!", "videoconvert", "!", "identity", f"sleep-time={options.frame_ms * 1000}", "!",
+             "clinfer", f"name=c{number % options.copies}", f"model={model}", "model-instance-id=verified", f"device={options.device}",
+             "first-tier=false", "verify=1", "stats-interval=500"]
     if options.config:
         words.append(f"config={options.config}")
-    process = subprocess.Popen(words + ["!", "fakesink"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    checked, differing, said = 0, 0, ""
+    return [*words, "!", "fakesink"]
+
+
+def play_round(model, first, most, end, options):
+    """(frames verified, frames that differ, the first difference or problem) of the elements of one process."""
+    words = ["gst-launch-1.0", "-m"]
+    for copy in range(options.copies):
+        words += chain_of(first + copy, model, options)
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    checked, differing, said = {}, {}, ""
     for line in process.stdout:
+        name = re.search(r'from element "(c\d+)"', line)
         if "clinfer-verify" in line:
             said = said or field(line, "what")
-        if "clinfer-stats" in line and field(line, "verify-checked"):
-            checked, differing = int(field(line, "verify-checked")), int(field(line, "verify-differing"))
+        if name and "clinfer-stats" in line and field(line, "verify-checked"):
+            checked[name.group(1)], differing[name.group(1)] = int(field(line, "verify-checked")), int(field(line, "verify-differing"))
             said = said or field(line, "verify-problem")
-            if checked >= most or differing or field(line, "verify-problem"):
+            if sum(checked.values()) >= most or differing[name.group(1)] or field(line, "verify-problem"):
                 break
         if line.startswith("ERROR"):
             said = said or line.strip()
@@ -66,21 +76,21 @@ def play_round(model, number, most, end, options):
             break
     process.kill()
     process.wait()
-    if differing:
-        said = f"round {number}: {said}"
-    return checked, differing, said
+    if any(differing.values()):
+        said = f"pictures from {first} on: {said}"
+    return sum(checked.values()), sum(differing.values()), said
 
 
-def play(model, copy, options):
-    """The same in the rounds of one copy of the model, until its share of the frames is verified, or one differs."""
-    checked, differing, said, number = 0, 0, "", copy
-    samples = -(-options.samples // options.copies)
+def play(model, options):
+    """The same in round after round, until so many frames are verified, or one differs."""
+    checked, differing, said, number, idle = 0, 0, "", 0, 0
     end = time.time() + options.seconds
-    while checked < samples and not said:
-        more, differing, said = play_round(model, number, samples - checked, end, options)
-        checked, number = checked + more, number + options.copies
-        if more == 0 and not said:
-            said = "verified nothing"
+    while checked < options.samples and not said:
+        more, differing, said = play_round(model, number, options.samples - checked, end, options)
+        checked, number, idle = checked + more, number + options.copies, 0 if more else idle + 1
+        # A round may end before its first frame is verified where the machine has other work.
+        if idle == 3 and not said:
+            said = "three rounds verified nothing"
     return checked, differing, said
 
 
@@ -102,11 +112,9 @@ def main():
                if any(name in folder.name for name in options.only.split(","))]
     models = [models[0] for models in (sorted(folder.glob("*.xml")) for folder in folders) if models]
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        playing = [(model, [pool.submit(play, model, copy, options) for copy in range(options.copies)]) for model in models]
-        for model, copies in playing:
-            results = [copy.result() for copy in copies]
-            checked, differing = sum(result[0] for result in results), sum(result[1] for result in results)
-            said = next((result[2] for result in results if result[2]), "")
+        playing = [(model, pool.submit(play, model, options)) for model in models]
+        for model, result in playing:
+            checked, differing, said = result.result()
             print(f"{model.parent.name:60} {checked:5} {differing:5}  {said}", flush=True)
             total = [total[0] + checked, total[1] + differing]
     print(f"{total[0]} frames verified, {total[1]} differ")

@@ -21,7 +21,7 @@ std::vector<Shown> ball_through(const std::string& elements, const std::string& 
                     " ! appsink name=sink sync=false wait-on-eos=false");
   gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
   EXPECT_EQ(error_on(pipeline.element, std::chrono::minutes(2)), "") << elements;
-  const Handle<GstElement> sink(gst_bin_get_by_name(GST_BIN(pipeline.element), "sink"));
+  const Handle<GstElement> sink = pipeline.find("sink");
   std::vector<Shown> frames;
   for (;;) {
     GstSample* sample = nullptr;

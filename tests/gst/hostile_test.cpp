@@ -389,9 +389,9 @@ TEST(Hostile, AUserOfASharedModelLeavesUnderLoad) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5 + 13 * round));
   }
   // The other goes on, and ends when it is told to.
-  GstElement* sink = gst_bin_get_by_name(GST_BIN(stays.element), "sink");
+  const Handle<GstElement> sink = stays.find("sink");
   const auto rendered = [&] {
-    const Handle<GstStructure> stats = stats_of(sink);
+    const Handle<GstStructure> stats = stats_of(sink.get());
     guint64 count = 0;
     gst_structure_get_uint64(stats.get(), "rendered", &count);
     return count;
@@ -399,7 +399,6 @@ TEST(Hostile, AUserOfASharedModelLeavesUnderLoad) {
   const guint64 before = rendered();
   for (int i = 0; i < 1000 && rendered() < before + 20; ++i) std::this_thread::sleep_for(10ms);
   EXPECT_GE(rendered(), before + 20);
-  gst_object_unref(sink);
   gst_element_send_event(stays.element, gst_event_new_eos());
   EXPECT_EQ(run_to_end(stays.element), "");
 }

@@ -40,20 +40,19 @@ TEST(Clinfer, KeepsTheCompiledModelInReadyAndTakesNewLabels) {
   Pipeline pipeline(
       "videotestsrc pattern=red num-buffers=3 ! video/x-raw,format=I420,width=64,height=48 ! " +
       Harness::clinfer_launch("name=net") + " ! fakesink name=sink");
-  GstElement* net = gst_bin_get_by_name(GST_BIN(pipeline.element), "net");
+  const Handle<GstElement> net = pipeline.find("net");
   double first = 0;
   for (int i = 0; i < 2; ++i) {
     gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
     EXPECT_EQ(error_on(pipeline.element, 20000ms), "");
-    const Handle<GstStructure> stats = stats_of(net);
+    const Handle<GstStructure> stats = stats_of(net.get());
     double load = 0;
     EXPECT_TRUE(gst_structure_get_double(stats.get(), "load-ms", &load));
     if (i == 0) first = load;
     EXPECT_EQ(load, first);
     gst_element_set_state(pipeline.element, GST_STATE_READY);
-    g_object_set(net, "labels", "x,y,z", nullptr);
+    g_object_set(net.get(), "labels", "x,y,z", nullptr);
   }
-  gst_object_unref(net);
 }
 
 // A source asks for memory before the model is compiled, and anew when it is: but for the first
@@ -62,15 +61,14 @@ TEST(Clinfer, OffersTheMemoryThatItsDeviceFetchesFrom) {
   Pipeline pipeline(
       "videotestsrc pattern=red num-buffers=40 ! video/x-raw,format=NV12,width=64,height=48 ! " +
       Harness::clinfer_launch("name=net") + " ! fakesink name=sink");
-  GstElement* net = gst_bin_get_by_name(GST_BIN(pipeline.element), "net");
+  const Handle<GstElement> net = pipeline.find("net");
   gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
   EXPECT_EQ(error_on(pipeline.element, 20000ms), "");
-  const Handle<GstStructure> stats = stats_of(net);
+  const Handle<GstStructure> stats = stats_of(net.get());
   guint64 out = 0, fetched = 0;
   gst_structure_get(stats.get(), "frames-out", G_TYPE_UINT64, &out, "fetched-frames", G_TYPE_UINT64,
                     &fetched, nullptr);
   const std::string device = gst_structure_get_string(stats.get(), "device");
-  gst_object_unref(net);
   EXPECT_EQ(out, 40u);
   if (device.find("NVIDIA") != std::string::npos)
     EXPECT_GE(fetched, 38u);
@@ -98,18 +96,17 @@ TEST(Clinfer, SaysThatItIsCompiledBeforeTheFirstFrameGoesOn) {
         return GST_BUS_PASS;
       },
       &seen, nullptr);
-  GstElement* sink = gst_bin_get_by_name(GST_BIN(pipeline.element), "sink");
+  const Handle<GstElement> sink = pipeline.find("sink");
   const auto on_frame = +[](GstElement*, GstBuffer*, GstPad*, gpointer data) {
     Seen& seen = *static_cast<Seen*>(data);
     seen.complete_at_frame = seen.complete.load();
   };
-  g_signal_connect(sink, "handoff", G_CALLBACK(on_frame), &seen);
+  g_signal_connect(sink.get(), "handoff", G_CALLBACK(on_frame), &seen);
   gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
   EXPECT_EQ(error_on(pipeline.element, 60000ms), "");
   EXPECT_TRUE(seen.complete_at_frame);
   gst_element_set_state(pipeline.element, GST_STATE_NULL);
   gst_bus_set_sync_handler(bus, nullptr, nullptr, nullptr);
-  gst_object_unref(sink);
   gst_object_unref(bus);
 }
 
@@ -303,9 +300,8 @@ TEST(Clpublish, SaysWhatItIsToldAndWhatTheSenderSaid) {
 
 TEST(Clpublish, RefusesTagsThatAreNoJson) {
   Pipeline pipeline("videotestsrc num-buffers=1 ! clpublish name=p ! fakesink");
-  GstElement* publish = gst_bin_get_by_name(GST_BIN(pipeline.element), "p");
-  g_object_set(publish, "tags", "{site: ", nullptr);
-  gst_object_unref(publish);
+  const Handle<GstElement> publish = pipeline.find("p");
+  g_object_set(publish.get(), "tags", "{site: ", nullptr);
   gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
   const std::string error = error_on(pipeline.element);
   EXPECT_NE(error.find("tags is no JSON"), std::string::npos) << error;

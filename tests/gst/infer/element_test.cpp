@@ -264,7 +264,7 @@ TEST(Clinfer, TilesFindWhatIsTooSmallInTheWholePicture) {
         properties + " ! appsink name=sink sync=false wait-on-eos=false");
     gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
     EXPECT_EQ(error_on(pipeline.element, std::chrono::minutes(2)), "");
-    const Handle<GstElement> sink(gst_bin_get_by_name(GST_BIN(pipeline.element), "sink"));
+    const Handle<GstElement> sink = pipeline.find("sink");
     std::vector<size_t> counts;
     for (int i = 0; i < 12; ++i) {
       GstSample* sample = nullptr;
@@ -288,7 +288,7 @@ TEST(Clinfer, FindsTheBallInEveryLayoutOfSamples) {
                       "wait-on-eos=false");
     gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
     EXPECT_EQ(error_on(pipeline.element, std::chrono::minutes(2)), "") << format;
-    const Handle<GstElement> sink(gst_bin_get_by_name(GST_BIN(pipeline.element), "sink"));
+    const Handle<GstElement> sink = pipeline.find("sink");
     GstSample* sample = nullptr;
     g_signal_emit_by_name(sink.get(), "pull-sample", &sample);
     if (sample == nullptr) return std::vector<RegionView>{};

@@ -22,14 +22,13 @@ class Frozen : public ::testing::Test {
     gst_element_set_state(pipeline_->element, GST_STATE_PLAYING);
   }
   void push() {
-    GstElement* camera = gst_bin_get_by_name(GST_BIN(pipeline_->element), "camera");
+    const Handle<GstElement> camera = pipeline_->find("camera");
     GstBuffer* buffer = gst_buffer_new_allocate(nullptr, 64 * 48 * 3, nullptr);
     gst_buffer_memset(buffer, 0, 100, 64 * 48 * 3);
     GST_BUFFER_PTS(buffer) = static_cast<GstClockTime>(number_++) * 40 * GST_MSECOND;
     GstFlowReturn flow = GST_FLOW_OK;
-    g_signal_emit_by_name(camera, "push-buffer", buffer, &flow);
+    g_signal_emit_by_name(camera.get(), "push-buffer", buffer, &flow);
     gst_buffer_unref(buffer);
-    gst_object_unref(camera);
   }
   // The next message of this name; nothing within `wait`.
   Handle<GstStructure> message(const char* name, std::chrono::milliseconds wait) {
@@ -105,9 +104,8 @@ TEST_F(Frozen, StatisticsComeAtAnInterval) {
     ASSERT_NE(stats.get(), nullptr) << i;
     EXPECT_TRUE(gst_structure_has_field(stats.get(), "infer-p95-ms"));
   }
-  GstElement* net = gst_bin_get_by_name(GST_BIN(pipeline_->element), "net");
-  g_object_set(net, "stats-interval", 0u, nullptr);
-  gst_object_unref(net);
+  const Handle<GstElement> net = pipeline_->find("net");
+  g_object_set(net.get(), "stats-interval", 0u, nullptr);
   message("clinfer-stats", 200ms);
   while (message("clinfer-stats", 10ms) != nullptr) {
   }

@@ -343,8 +343,8 @@ TEST(Live, SharesFollowTheirBinding) {
         " model-instance-id=bound overload-policy=skip-inference model=" +
         testing_models::color_model("slower", 1000) + " ! fakesink sync=false async=false ";
   Pipeline pipeline(launch);
-  const Handle<GstElement> plain(gst_bin_get_by_name(GST_BIN(pipeline.element), "plain"));
-  const Handle<GstElement> bound(gst_bin_get_by_name(GST_BIN(pipeline.element), "bound"));
+  const Handle<GstElement> plain = pipeline.find("plain");
+  const Handle<GstElement> bound = pipeline.find("bound");
   GstControlSource* source = gst_interpolation_control_source_new();
   g_object_set(source, "mode", GST_INTERPOLATION_MODE_NONE, nullptr);
   auto* timed = GST_TIMED_VALUE_CONTROL_SOURCE(source);

@@ -60,13 +60,13 @@ void compare(const std::string& video, const std::string& detector,
   Pipeline pipeline(launch +
                     " ! cloverlay name=overlay ! appsink name=sink sync=false "
                     "max-buffers=2");
-  GstElement* sink = gst_bin_get_by_name(GST_BIN(pipeline.element), "sink");
-  GstElement* overlay = gst_bin_get_by_name(GST_BIN(pipeline.element), "overlay");
+  const Handle<GstElement> sink = pipeline.find("sink");
+  const Handle<GstElement> overlay = pipeline.find("overlay");
   // Frames as they are before the overlay draws.
   static std::vector<Handle<GstBuffer>> frames;
   static GstVideoInfo info;
   frames.clear();
-  GstPad* pad = gst_element_get_static_pad(overlay, "sink");
+  GstPad* pad = gst_element_get_static_pad(overlay.get(), "sink");
   gst_pad_add_probe(
       pad, GST_PAD_PROBE_TYPE_BUFFER,
       [](GstPad* where, GstPadProbeInfo* probe, gpointer) {
@@ -83,14 +83,12 @@ void compare(const std::string& video, const std::string& detector,
   size_t objects = 0;
   while (objects < objects_wanted) {
     GstSample* sample = nullptr;
-    g_signal_emit_by_name(sink, "try-pull-sample", kPatience, &sample);
+    g_signal_emit_by_name(sink.get(), "try-pull-sample", kPatience, &sample);
     ASSERT_NE(sample, nullptr) << objects << " objects; " << error_on(pipeline.element, 0ms);
     objects += read_regions(gst_sample_get_buffer(sample), 1, 1).size();
     gst_sample_unref(sample);
   }
   gst_element_set_state(pipeline.element, GST_STATE_NULL);
-  gst_object_unref(sink);
-  gst_object_unref(overlay);
 
   for (const std::string& name : second) {
     Harness alone("clinfer " + model(name));

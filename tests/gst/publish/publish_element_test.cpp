@@ -42,9 +42,9 @@ TEST_F(PublishToNobody, DropsTheOldestAndCountsThem) {
 TEST_F(PublishToNobody, AFullQueueHoldsFramesUpUntilTheElementStops) {
   Pipeline pipeline("videotestsrc ! video/x-raw,format=GRAY8,width=16,height=16 ! " +
                     launch("queue-size=4 name=p") + " ! fakesink async=false");
-  GstElement* publish = gst_bin_get_by_name(GST_BIN(pipeline.element), "p");
+  const Handle<GstElement> publish = pipeline.find("p");
   const auto count = [&](const char* name) {
-    const Handle<GstStructure> stats = stats_of(publish);
+    const Handle<GstStructure> stats = stats_of(publish.get());
     guint64 value = 0;
     gst_structure_get_uint64(stats.get(), name, &value);
     return value;
@@ -57,7 +57,6 @@ TEST_F(PublishToNobody, AFullQueueHoldsFramesUpUntilTheElementStops) {
   EXPECT_EQ(count("dropped"), 0u);
   // Returns: the frame that waits goes back.
   EXPECT_NE(gst_element_set_state(pipeline.element, GST_STATE_NULL), GST_STATE_CHANGE_FAILURE);
-  gst_object_unref(publish);
 }
 
 }  // namespace

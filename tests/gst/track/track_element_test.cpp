@@ -244,9 +244,8 @@ TEST_F(Track, LeavesSharedBuffersAlone) {
 
 TEST_F(Track, SaysOnceThatAllIsBelowTheThreshold) {
   Pipeline pipeline("cltrack name=t ! fakesink");
-  GstElement* element = gst_bin_get_by_name(GST_BIN(pipeline.element), "t");
-  GstHarness* harness = gst_harness_new_with_element(element, "sink", nullptr);
-  gst_object_unref(element);
+  const Handle<GstElement> element = pipeline.find("t");
+  GstHarness* harness = gst_harness_new_with_element(element.get(), "sink", nullptr);
   gst_harness_set_src_caps_str(harness,
                                "video/x-raw,format=GRAY8,width=320,height=240,framerate=25/1");
   gst_element_set_state(pipeline.element, GST_STATE_PLAYING);

@@ -90,7 +90,7 @@ TEST(ElementFirstTier, StopsWithinASecond) {
   const ColdCaches cold;
   Pipeline pipeline("videotestsrc ! video/x-raw,format=NV12,width=64,height=48 ! " +
                     Harness::clinfer_launch(cold.properties() + " name=c") + " ! fakesink");
-  const Handle<GstElement> clinfer(gst_bin_get_by_name(GST_BIN(pipeline.element), "c"));
+  const Handle<GstElement> clinfer = pipeline.find("c");
   gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
   const auto until = Clock::now() + 60s;
   while (text_of(clinfer.get(), "tier") == "" && Clock::now() < until)

@@ -51,12 +51,12 @@ class Frames {
             " ! video/x-raw,format=BGR,width=64,height=48"
             " ! clinfer name=c first-tier=false labels=blue,green,red " +
             properties + " ! appsink name=out sync=false"),
-        clinfer_(gst_bin_get_by_name(GST_BIN(pipeline_.element), "c")) {}
+        clinfer_(pipeline_.find("c")) {}
   GstElement* clinfer() const { return clinfer_.get(); }
   // The answer to the first frame, and the name of the model that gave it.
   std::pair<std::string, std::string> answer() {
     gst_element_set_state(pipeline_.element, GST_STATE_PLAYING);
-    const Handle<GstElement> out(gst_bin_get_by_name(GST_BIN(pipeline_.element), "out"));
+    const Handle<GstElement> out = pipeline_.find("out");
     GstSample* sample = nullptr;
     g_signal_emit_by_name(out.get(), "pull-sample", &sample);
     if (sample == nullptr) return {error_on(pipeline_.element), ""};
@@ -119,9 +119,8 @@ TEST(ModelData, IsReadFromTheFileWhereNobodyHasIt) {
 
 TEST(ModelData, IsRefusedByItsName) {
   Pipeline pipeline("videotestsrc num-buffers=1 ! clinfer name=c model=mine.xml ! fakesink");
-  GstElement* const element = gst_bin_get_by_name(GST_BIN(pipeline.element), "c");
-  set_bytes(element, "model-data", "<net name=\"x\" version=\"11\">");
-  gst_object_unref(element);
+  const Handle<GstElement> element = pipeline.find("c");
+  set_bytes(element.get(), "model-data", "<net name=\"x\" version=\"11\">");
   EXPECT_EQ(gst_element_set_state(pipeline.element, GST_STATE_PAUSED), GST_STATE_CHANGE_FAILURE);
   const std::string error = error_on(pipeline.element);
   EXPECT_TRUE(test::says(error, "mine.xml")) << error;

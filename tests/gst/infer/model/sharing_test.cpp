@@ -109,7 +109,7 @@ TEST(Batches, APoolOfThreeBuffersIsEnough) {
       "appsrc name=src format=time block=true "
       "caps=video/x-raw,format=NV12,width=64,height=48,framerate=25/1 ! " +
       Harness::clinfer_launch("name=net batch-size=8 nireq=4") + " ! fakesink");
-  GstElement* source = gst_bin_get_by_name(GST_BIN(pipeline.element), "src");
+  const Handle<GstElement> source = pipeline.find("src");
   GstBufferPool* pool = gst_buffer_pool_new();
   GstStructure* config = gst_buffer_pool_get_config(pool);
   GstVideoInfo info;
@@ -124,17 +124,15 @@ TEST(Batches, APoolOfThreeBuffersIsEnough) {
     gst_buffer_memset(buffer, 0, 128, info.size);
     GST_BUFFER_PTS(buffer) = static_cast<GstClockTime>(i) * 40 * GST_MSECOND;
     GstFlowReturn flow = GST_FLOW_OK;
-    g_signal_emit_by_name(source, "push-buffer", buffer, &flow);
+    g_signal_emit_by_name(source.get(), "push-buffer", buffer, &flow);
     gst_buffer_unref(buffer);
     ASSERT_EQ(flow, GST_FLOW_OK);
   }
   GstFlowReturn flow = GST_FLOW_OK;
-  g_signal_emit_by_name(source, "end-of-stream", &flow);
+  g_signal_emit_by_name(source.get(), "end-of-stream", &flow);
   EXPECT_EQ(error_on(pipeline.element, 20000ms), "");
-  GstElement* net = gst_bin_get_by_name(GST_BIN(pipeline.element), "net");
-  EXPECT_EQ(stat(net, "inferred"), 12u);
-  gst_object_unref(net);
-  gst_object_unref(source);
+  const Handle<GstElement> net = pipeline.find("net");
+  EXPECT_EQ(stat(net.get(), "inferred"), 12u);
   gst_element_set_state(pipeline.element, GST_STATE_NULL);
   gst_buffer_pool_set_active(pool, FALSE);
   gst_object_unref(pool);

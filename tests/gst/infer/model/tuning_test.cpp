@@ -79,8 +79,8 @@ Heard play_tuned(const std::string& tuning) {
     }
     gst_message_unref(message);
   }
-  GstElement* clinfer = gst_bin_get_by_name(GST_BIN(pipeline.element), "c");
-  const Handle<GstStructure> stats = stats_of(clinfer);
+  const Handle<GstElement> clinfer = pipeline.find("c");
+  const Handle<GstStructure> stats = stats_of(clinfer.get());
   gst_structure_get_uint(stats.get(), "tuning-hits", &heard.hits);
   gst_structure_get_uint(stats.get(), "tuning-misses", &heard.misses);
   if (gst_structure_get_uint(stats.get(), "tuning-measured", &heard.measured)) {
@@ -93,7 +93,6 @@ Heard play_tuned(const std::string& tuning) {
     EXPECT_LE(taken_back, heard.measured);
     EXPECT_GE(gain, 0);
   }
-  gst_object_unref(clinfer);
   gst_object_unref(bus);
   return heard;
 }

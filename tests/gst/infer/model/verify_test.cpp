@@ -53,7 +53,7 @@ class Playing {
                   " ! video/x-raw,format=NV12,width=320,height=240,framerate=20/1 ! clinfer name=c "
                   "first-tier=false model=" CLINFER_SOURCE_DIR "/pipelines/models/ball.xml " +
                   properties + " ! fakesink"),
-        clinfer_(gst_bin_get_by_name(GST_BIN(pipeline_.element), "c")),
+        clinfer_(pipeline_.find("c")),
         bus_(gst_element_get_bus(pipeline_.element)) {}
   ~Playing() { gst_object_unref(bus_); }
   Playing(const Playing&) = delete;

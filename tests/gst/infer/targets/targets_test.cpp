@@ -137,11 +137,10 @@ TEST_F(Targets, AFileIsTold) {
 TEST_F(Targets, TheySetAndUnsetWhilePlaying) {
   play(camera("a", ""));
   EXPECT_FALSE(gst_structure_has_field(stats("a").get(), "target-interval"));
-  GstElement* element = gst_bin_get_by_name(GST_BIN(pipeline_->element), "a");
-  g_object_set(element, "target-latency", 500u, nullptr);
+  const Handle<GstElement> element = pipeline_->find("a");
+  g_object_set(element.get(), "target-latency", 500u, nullptr);
   EXPECT_TRUE(controls("a"));
-  g_object_set(element, "target-latency", 0u, nullptr);
-  gst_object_unref(element);
+  g_object_set(element.get(), "target-latency", 0u, nullptr);
   EXPECT_FALSE(gst_structure_has_field(stats("a").get(), "target-interval"));
 }
 

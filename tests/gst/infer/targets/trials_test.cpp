@@ -166,9 +166,8 @@ TEST_F(TargetTrials, ATargetThatEndsGivesUpWhatIsOnlyTried) {
   set_pace(0);
   ASSERT_TRUE(waits_for([&] { return text("a", "precision") == "f16"; }));
   for (const char* name : {"a", "b", "c"}) {
-    GstElement* element = gst_bin_get_by_name(GST_BIN(pipeline_->element), name);
-    g_object_set(element, "target-latency", 0u, nullptr);
-    gst_object_unref(element);
+    const Handle<GstElement> element = pipeline_->find(name);
+    g_object_set(element.get(), "target-latency", 0u, nullptr);
   }
   EXPECT_TRUE(all_use("f32", 1));
 }

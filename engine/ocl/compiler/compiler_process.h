@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -89,8 +90,14 @@ class CompilerProcess {
 // Returns if there is no owner of the same build. Throws Error{no_device}.
 void serve_as_compiler(const std::string& device_id);
 
-// Builds and launches in this process, as the compiler processes do. Throws cl::Error if the
-// program does not build; ignores a launch that fails.
+// Lets one thread of the process at a time add kernels to PoCL: by a build from a binary, or by their
+// first launch. It keeps their code by name and size for the whole process, and an entry that two
+// threads make at once counts no user of one of them, which ends the process ("ref_count > 0").
+// Holds nothing for other drivers.
+std::unique_lock<std::mutex> alone_with_driver(const Device& device);
+
+// Builds and launches in this process, as the compiler processes do, alone with the driver. Throws
+// cl::Error if the program does not build; ignores a launch that fails.
 cl::Program build_here(const Context& context, const CompileRequest& request);
 
 }  // namespace clinfer::ocl

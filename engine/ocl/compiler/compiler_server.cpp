@@ -240,7 +240,13 @@ void announce_death() {
 
 }  // namespace
 
+std::unique_lock<std::mutex> alone_with_driver(const Device& device) {
+  static auto& mutex = *new std::mutex;
+  return pocl_version(device) != 0 ? std::unique_lock(mutex) : std::unique_lock<std::mutex>();
+}
+
 cl::Program build_here(const Context& context, const CompileRequest& request) {
+  const auto alone = alone_with_driver(context.device);
   return build(context.context, context.device.device, request);
 }
 

@@ -219,6 +219,7 @@ class Builder {
   // Builds from a binary. One that the driver refuses (another build of it with the same version
   // text) is treated as missing.
   bool from_binary(Job& job, const std::vector<unsigned char>& binary) const {
+    const auto alone = alone_with_driver(context_.device);
     try {
       job.program =
           cl::Program(context_.context, {context_.device.device}, cl::Program::Binaries{binary});

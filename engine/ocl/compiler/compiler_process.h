@@ -90,10 +90,10 @@ class CompilerProcess {
 // Returns if there is no owner of the same build. Throws Error{no_device}.
 void serve_as_compiler(const std::string& device_id);
 
-// Lets one thread of the process at a time add kernels to PoCL: by a build from a binary, or by their
-// first launch. It keeps their code by name and size for the whole process, and an entry that two
-// threads make at once counts no user of one of them, which ends the process ("ref_count > 0").
-// Holds nothing for other drivers.
+// Lets one thread of the process at a time add kernels to PoCL: by builds from binaries, trial launches,
+// or making binaries. It counts the users of a kernel's code by name and size of work-groups, though narrow
+// and wide launches have code of their own, and its assertion "ref_count > 0" ends the process when two
+// threads add both at once. Holds nothing for other drivers.
 std::unique_lock<std::mutex> alone_with_driver(const Device& device);
 
 // Builds and launches in this process, as the compiler processes do, alone with the driver. Throws

@@ -246,6 +246,7 @@ class Builder {
 
   void store(const Job& job, const std::string& key) const {
     if (!has_binary(job)) return;
+    const auto alone = alone_with_driver(context_.device);
     try {
       const auto binaries = job.program.getInfo<CL_PROGRAM_BINARIES>();
       if (!binaries.empty() && !binaries[0].empty()) cache_->store(key, binaries[0]);

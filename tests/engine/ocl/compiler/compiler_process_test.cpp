@@ -12,7 +12,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <latch>
 #include <mutex>
 #include <thread>
 
@@ -153,26 +152,6 @@ TEST(CompilerProcess, GivesTheCodeThatALaunchNeeds) {
     ASSERT_EQ(answer->outcome, Outcome::built) << answer->text;
   EXPECT_GT(with.binary.size(), without.binary.size() + 1000);
   EXPECT_GT(both.binary.size(), with.binary.size() + 1000);
-}
-
-// As elements of the same model that start together, where no process compiles for them.
-TEST(CompilerProcess, ThreadsMayBuildTheSameKernelHere) {
-  const auto now = std::chrono::system_clock::now().time_since_epoch().count() % 1000000000;
-  const TrialLaunch launch{{8, 1, 1}, {4, 1, 1}, {Argument::output(0, 4), Argument::value(7)}};
-  for (int round = 0; round < 8; ++round) {
-    const std::string source =
-        "__attribute__((reqd_work_group_size(4, 1, 1)))\n"
-        "__kernel void k(__global int* a, int n) { a[get_global_id(0)] = n + " +
-        std::to_string(now + round) + "; }\n";
-    std::latch all_there(4);
-    std::vector<std::jthread> threads;
-    for (int i = 0; i < 4; ++i)
-      threads.emplace_back([&] {
-        const auto on = context();
-        all_there.arrive_and_wait();
-        EXPECT_NE(build_here(*on, {"", source, "k", {launch}, false})(), nullptr);
-      });
-  }
 }
 
 // As a copy along a negative stride does.

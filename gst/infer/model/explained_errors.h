@@ -17,7 +17,7 @@ struct ComputedPicture {
   PictureResults results;
 };
 
-// How a device's results differ from the host's.
+// The difference between a device's results and the host's.
 struct ResultDifference {
   bool differs = false;  // by more than its precision explains
   std::string what;      // for people: what differs and by how much
@@ -53,7 +53,7 @@ class ExplainedErrors {
   struct Explained {
     double typical = 0, largest = 0;
   };
-  // The differences of decoded results that it explains.
+  // The differences of decoded results that the precision explains.
   struct ExplainedResults {
     size_t alone = 0, answers = 0;
     double cells = 0, confidence = 0;

@@ -4,10 +4,10 @@
 #define ITEMS (128 * WARPGROUPS)  // work-items of a slice
 #define PIXELS (64 * WARPGROUPS)  // pixels of a tile
 #define VECTORS (COLUMNS / (4 * VECTOR))
-// The place of a chunk in swizzled rows of 2, 4 or 8 chunks: each 128 bytes, chunks of a row are swapped in
-// another way, which repeats after CHUNKS of them.
+// The place of a chunk in swizzled rows of 2, 4 or 8 chunks. Its number in the row is combined, by exclusive
+// or, with the number of the 128 bytes in which the row lies, modulo CHUNKS.
 #define SWIZZLED(row, chunk) ((row)*CHUNKS + ((chunk) ^ ((row)*CHUNKS >> 3 & (CHUNKS - 1))))
-#define SWIZZLE (CHUNKS == 8 ? 1 : CHUNKS == 4 ? 2 : 3)  // as the instructions number the kinds
+#define SWIZZLE (CHUNKS == 8 ? 1 : CHUNKS == 4 ? 2 : 3)  // its number in a descriptor
 
 #if BYTES
 #define SUM int

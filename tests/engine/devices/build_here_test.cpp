@@ -13,7 +13,7 @@ namespace {
 
 class BuildHere : public test::TwoDevices {};
 
-// As elements of one model that start together.
+// Elements of one model that start together build the same kernels.
 TEST_F(BuildHere, ThreadsMayBuildTheSameKernels) {
   const auto now = std::chrono::system_clock::now().time_since_epoch().count() % 1000000000;
   for (int round = 0; round < 6; ++round) {

@@ -49,7 +49,7 @@ TEST(ExplainedErrors, SomeThatAreSmallByChanceDoNotDecide) {
   EXPECT_EQ(rough.calls, before);
 }
 
-TEST(ExplainedErrors, NoneThatIsLargeIsLookedForUpTo16Times) {
+TEST(ExplainedErrors, ASmallDifferenceIsSaidAfter16Inferences) {
   ExplainedErrors errors({{"scores", false}}, false);
   Rough rough(100);
   const ResultDifference found = compare(errors, 5e-5f, rough);

@@ -140,7 +140,8 @@ std::shared_ptr<DeviceModel> ModelCompiler::compile(const Progress& progress,
   if (config_.partial_batches && !config_.perf_count) add_partial_batches(weights, progress);
   weights = {};
   if (std::string why = compilers->take_problem(); !why.empty()) report_.warnings.push_back(why);
-  network_->options.driver_compiles = compilers->has_problem();
+  network_->options.driver_compiles =
+      compilers->has_problem() || ocl::is_rusticl(network_->context->device);
   if (network_->cuda != nullptr) {
     check_plans(*network_);
     const auto begin = std::chrono::steady_clock::now();

@@ -416,6 +416,8 @@ int pocl_version(const Device& device) {
   return old == std::string::npos ? 0 : std::atoi(text.c_str() + old + 5);
 }
 
+bool is_rusticl(const Device& device) { return device.info.platform == "rusticl"; }
+
 std::optional<std::array<unsigned char, 16>> uuid_of(const Device& device) {
   constexpr cl_device_info kUuid = 0x106A;  // CL_DEVICE_UUID_KHR
   std::array<unsigned char, 16> uuid{};
@@ -430,7 +432,7 @@ DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
   DeviceTraits traits;
   traits.name = entry.info.name;
   // Mesa computes work-items on a CPU as GPUs do, several of them in the lanes of a vector.
-  traits.is_cpu = entry.info.is_cpu && entry.info.platform != "rusticl";
+  traits.is_cpu = entry.info.is_cpu && !is_rusticl(entry);
   traits.compute_units = entry.info.compute_units;
   traits.max_work_group = device.getInfo<CL_DEVICE_MAX_WORK_GROUP_SIZE>();
   traits.local_memory = device.getInfo<CL_DEVICE_LOCAL_MEM_SIZE>();

@@ -42,6 +42,9 @@ std::string note_of_stand_in(const std::string& name, const DeviceInfo& device);
 // Returns the major version in "OpenCL 3.0 PoCL 6.0 Linux ..."; 0 for another platform.
 int pocl_version(const Device& device);
 
+// Returns true for Mesa's rusticl.
+bool is_rusticl(const Device& device);
+
 // Returns the UUID by which other interfaces of its driver know a device (cl_khr_device_uuid);
 // nothing if the driver does not tell it.
 std::optional<std::array<unsigned char, 16>> uuid_of(const Device& device);

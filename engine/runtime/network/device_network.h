@@ -109,8 +109,8 @@ struct RunOptions {
   std::chrono::milliseconds device_timeout{0};
   unsigned host_threads = 0;  // of a step on the host; 0: one per core
   std::string sources_dumps_dir = {};
-  // True if kernels are compiled in this process; the driver may then compile them as late as at
-  // their first launch.
+  // True if the driver may compile kernels at their first launch, which device_timeout then does not
+  // limit: rusticl's drivers do so, and others where kernels are compiled in this process.
   bool driver_compiles = false;
 };
 

@@ -89,7 +89,7 @@ class OpenCl : public ::testing::Test {
   }
 
   const TemporaryFolder folder_;
-  const Application app_;
+  const Application app_{};
 };
 
 TEST_F(OpenCl, UsesTheContextAndQueueOfTheApplication) {
@@ -313,14 +313,19 @@ TEST_F(OpenCl, RefusesWhatCannotBeShared) {
   constexpr size_t kBytes = 16 * 24 * 4;
   const cl::Buffer good = app_.buffer(kBytes), small = app_.buffer(kBytes - 4),
                    foreign = other.buffer(kBytes);
-  for (const auto& [memory, offset, reason] : {std::tuple{small(), size_t{0}, "needs 1536 bytes"},
-                                               {good(), size_t{4}, "the buffer has 1536"},
-                                               {good(), size_t{2}, "no multiple"},
-                                               {foreign(), size_t{0}, "another OpenCL context"}}) {
-    const std::string in = why_not([&] { opencl::set_input(*request, 0, memory, offset); }),
-                      out = why_not([&] { opencl::set_output(*request, 0, memory, offset); });
-    EXPECT_NE(in.find(reason), std::string::npos) << in;
-    EXPECT_NE(out.find(reason), std::string::npos) << out;
+  struct Refused {
+    cl_mem memory;
+    size_t offset;
+    const char* reason;
+  };
+  for (const Refused& r : {Refused{small(), 0, "needs 1536 bytes"},
+                           {good(), 4, "the buffer has 1536"},
+                           {good(), 2, "no multiple"},
+                           {foreign(), 0, "another OpenCL context"}}) {
+    const std::string in = why_not([&] { opencl::set_input(*request, 0, r.memory, r.offset); }),
+                      out = why_not([&] { opencl::set_output(*request, 0, r.memory, r.offset); });
+    EXPECT_NE(in.find(r.reason), std::string::npos) << in;
+    EXPECT_NE(out.find(r.reason), std::string::npos) << out;
   }
   EXPECT_NE(why_not([&] { opencl::import_buffer(*compiled, foreign()); }), "");
   EXPECT_NE(why_not([&] { opencl::set_output(*request, 3, good()); }), "");

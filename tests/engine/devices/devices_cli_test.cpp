@@ -135,7 +135,7 @@ TEST_F(DevicesCli, ACpuOfMesaGetsTheKernelsOfGpus) {
   // PoCL here, on its device "pthread" while the program waits for the result, because compiler
   // processes launch kernels for PoCL only.
   const Outcome outcome =
-      infer_on("CPU.0", "--config DEVICE_TIMEOUT=1000",
+      infer_on("CPU.0", "--config DEVICE_TIMEOUT=2000",
                mesa + " POCL_DEVICES=pthread XDG_CACHE_HOME=" + (folder_ / "empty"));
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   const std::vector<float> got = read_npy(folder_ / "out.d/0.npy").to_floats(), want = wanted(3);

@@ -335,7 +335,8 @@ TEST(DetectionOutput, KernelOfEqualAndUnusualScores) {
                                             {"keep_top_k", "20"},
                                             {"nms_threshold", "0.95"},
                                             {"confidence_threshold", least}});
-      check_random({.priors = 1500, .levels = seed % 2 ? 1 : 900, .highest = highest}, a, ++seed,
+      ++seed;
+      check_random({.priors = 1500, .levels = seed % 2 ? 1 : 900, .highest = highest}, a, seed,
                    tiny_traits());
     }
 }

@@ -4,9 +4,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 #if defined(__x86_64__)
-#if defined(__clang__)
-#define _Bool bool  // the header uses C's name, which clang does not know in C++20
-#endif
 #include <sys/platform/x86.h>
 #endif
 

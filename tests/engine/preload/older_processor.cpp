@@ -3,9 +3,6 @@
 // The first tier still uses all that the processor has.
 #include <dlfcn.h>
 #include <link.h>
-#if defined(__clang__)
-#define _Bool bool  // the header uses C's name, which clang does not know in C++20
-#endif
 #include <sys/platform/x86.h>
 
 #include <cstdint>

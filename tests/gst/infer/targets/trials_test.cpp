@@ -2,6 +2,8 @@
 // time for each launch of a queue, so that what is faster is known.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <functional>
 #include <thread>
 
@@ -30,7 +32,7 @@ class TargetTrials : public ::testing::Test {
   void play(int pace, const std::string& properties) {
     set_pace(pace);
     std::string launch;
-    for (const char* name : {"a", "b", "c"})
+    for (const char* name : kElements)
       launch += std::string("videotestsrc is-live=true pattern=blue ! ") +
                 "video/x-raw,format=RGB,width=64,height=48,framerate=30/1 ! clinfer name=" + name +
                 " labels=blue,green,red first-tier=false model-instance-id=trials "
@@ -39,7 +41,11 @@ class TargetTrials : public ::testing::Test {
                 " ! fakesink sync=false async=false ";
     pipeline_ = std::make_unique<Pipeline>(launch);
     gst_element_set_state(pipeline_->element, GST_STATE_PLAYING);
-    ASSERT_TRUE(waits_for([&] { return text("c", "tier") == "full"; }));
+    // Each loads on a thread of its own, so that any of them may be the last.
+    ASSERT_TRUE(waits_for([&] {
+      return std::ranges::all_of(kElements,
+                                 [&](const char* name) { return text(name, "tier") == "full"; });
+    }));
   }
   Handle<GstStructure> stats(const char* name) { return stats_of(pipeline_->find(name).get()); }
   std::string text(const char* name, const char* field) {
@@ -97,13 +103,14 @@ class TargetTrials : public ::testing::Test {
   }
   bool all_use(const std::string& precision, guint streams) {
     return waits_for([&] {
-      for (const char* name : {"a", "b", "c"})
+      for (const char* name : kElements)
         if (text(name, "precision") != precision || number(name, "streams") != streams)
           return false;
       return true;
     });
   }
 
+  static constexpr std::array kElements{"a", "b", "c"};
   std::vector<Told> told_;
   std::vector<std::string> warnings_;
   std::unique_ptr<Pipeline> pipeline_;
@@ -165,7 +172,7 @@ TEST_F(TargetTrials, ATargetThatEndsGivesUpWhatIsOnlyTried) {
   play(20, "throughput-streams=1 allow-precision=f16");
   set_pace(0);
   ASSERT_TRUE(waits_for([&] { return text("a", "precision") == "f16"; }));
-  for (const char* name : {"a", "b", "c"}) {
+  for (const char* name : kElements) {
     const Handle<GstElement> element = pipeline_->find(name);
     g_object_set(element.get(), "target-latency", 0u, nullptr);
   }
